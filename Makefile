@@ -4,10 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SKIPPED := $(VENV)/skipped.txt
-JDK17 = $$($(BIN)/python -c "from bridge.servers.java import find_jdk; print(find_jdk(17, 24).home)")
-JDK25 = $$($(BIN)/python -c "from bridge.servers.java import find_jdk; print(find_jdk(25).home)")
-
-.PHONY: demo test forget-skipped nightly setup lint docs unit laws engines engines-trino engines-others java bench lock clean
+.PHONY: demo test test-full test-third test-parent mutations fast full checks forget-skipped nightly setup lint docs doctests unit laws engines java bench lock clean
 
 setup: $(READY)
 
@@ -23,15 +20,47 @@ $(READY): constraints.txt pyproject.toml
 demo: setup
 	$(BIN)/skipbridge demo
 
-# Two parts at a time, because servers wait much of the time, the longest first; each part is printed when it ends.
-# The last line tells what was skipped, how often and why.
-test: export SKIPBRIDGE_SKIPPED = $(abspath $(SKIPPED))
+# Two processes share the tests; linters and doctests run beside them, because servers wait much of the time.
+# `make test` has the tier fast, `make test-full` fast and full: see tests/README.md.
+PYTEST := $(BIN)/python -m pytest -q -n 2
+TESTS := tests
 # Spark and Maven run for seconds: the JVM's second compiler would take more time than it saves.
-test: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1
-test: export MAVEN_OPTS = -XX:TieredStopAtLevel=1
-test: forget-skipped lint
-	@$(MAKE) --jobs=2 --output-sync=target --no-print-directory engines-trino engines-others unit laws java
-	@echo "skipped tests: $$(sort $(SKIPPED) 2>/dev/null | uniq -c | sed 's/^ *//' | paste -s -d ';' - | sed 's/;/; /g' | grep . || echo none)"
+test test-full test-third nightly: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1
+test test-full test-third nightly: export MAVEN_OPTS = -XX:TieredStopAtLevel=1
+# The last line tells what was skipped, how often and why.
+test test-full test-third: export SKIPBRIDGE_SKIPPED = $(abspath $(SKIPPED))
+TELL_SKIPPED = @echo "skipped tests: $$(sort $(SKIPPED) 2>/dev/null | uniq -c | sed 's/^ *//' | paste -s -d ';' - | sed 's/;/; /g' | grep . || echo none)"
+
+test: forget-skipped setup
+	@$(MAKE) --jobs=2 --output-sync=target --no-print-directory fast checks
+	$(TELL_SKIPPED)
+
+fast: setup
+	$(PYTEST) --tier=fast $(TESTS)
+
+checks: lint doctests
+
+test-full: forget-skipped setup
+	@$(MAKE) --jobs=2 --output-sync=target --no-print-directory full checks
+	$(TELL_SKIPPED)
+
+full: setup
+	$(PYTEST) --tier=full $(TESTS)
+
+# A third of what test-full adds to test. Modules are dealt by the seconds in tests/timings.json.
+THIRD := 0
+test-third: forget-skipped setup
+	$(PYTEST) --tier=full --third=$(THIRD) $(TESTS)
+	$(TELL_SKIPPED)
+
+# Whether a failure is new: runs the case in the parent of HEAD, or in BASE. CASE is a pytest node or path.
+BASE := HEAD^
+test-parent: setup
+	$(BIN)/python -m tests.parent $(BASE) $(CASE)
+
+# Plants faults in a copy of the sources; the laws must catch each.
+mutations: setup
+	$(BIN)/python -m tests.mutations
 
 forget-skipped:
 	@rm -f $(SKIPPED)
@@ -48,37 +77,27 @@ docs: setup
 	$(BIN)/python docs/reference/generate.py
 	$(BIN)/mkdocs build --strict
 
+doctests: setup
+	$(BIN)/python -m pytest -q -p no:xdist --doctest-modules bridge skipbridge_geo
+
 unit: setup
-	$(BIN)/pytest -q tests/unit tests/behaviour tests/storage tests/trino_plugin
-	$(BIN)/pytest -q --doctest-modules bridge skipbridge_geo
+	$(PYTEST) --tier=fast tests/unit tests/behaviour tests/storage tests/trino_plugin
 
 laws: setup
-	$(BIN)/pytest -q tests/laws tests/rules
+	$(PYTEST) tests/laws tests/rules
 
-engines: engines-trino engines-others
-
-# Modules that share the Trino server, and the rest.
-TRINO_TESTS := $(wildcard tests/engines/test_trino*.py tests/engines/test_hudi*.py) tests/engines/test_differential_trino.py
-engines-trino: setup
-	$(BIN)/pytest -q $(TRINO_TESTS)
-
-engines-others: setup
-	$(BIN)/pytest -q $(filter-out $(TRINO_TESTS),$(wildcard tests/engines/test_*.py))
+engines: setup
+	$(PYTEST) tests/engines
 
 java: setup
-	home=$(JDK25) && cd trino_plugin_gen/template && JAVA_HOME=$$home mvn -q -B package
-	home=$(JDK25) && cd trino_plugin_gen/template && JAVA_HOME=$$home mvn -q -B -f hudi/pom.xml test
-	home=$(JDK17) && cd hive_hooks/java && for hive in 2.3.10 3.1.3; do \
-		JAVA_HOME=$$home mvn -q -B -Dhive.version=$$hive -Dmaven.test.skip=true clean compile || exit 1; done
-	home=$(JDK17) && cd hive_hooks/java && JAVA_HOME=$$home mvn -q -B clean test
+	$(BIN)/python -m pytest -q tests/engines/test_java.py
 
-# What takes longer than `make test` may: each law and each differential test asked many times as often,
-# all of Trino's suites, and TPC-H and TPC-DS beside the stock connector. About four hours on two idle
-# cores, half of it the differential tests: DIFFERENTIAL_ROUNDS=1 asks less, DIFFERENTIAL_ROUNDS=40 is 20,000 statements in Trino.
-nightly: export SKIPBRIDGE_LAWS = nightly
+# Each law and each differential test asked many times as often, all of Trino's suites, faults planted in the sources, and TPC-H and
+# TPC-DS beside the stock connector. About four hours on two idle cores, half of it the differential tests: DIFFERENTIAL_ROUNDS=1 asks
+# less, DIFFERENTIAL_ROUNDS=40 is 20,000 statements in Trino.
 nightly: setup
-	$(BIN)/pytest -q tests/laws tests/rules tests/storage tests/behaviour/test_build_law.py tests/behaviour/test_clustering_kills.py tests/unit/expression/test_like_match.py
-	$(BIN)/pytest -q tests/engines
+	$(PYTEST) --tier=nightly $(TESTS)
+	$(BIN)/python -m tests.mutations
 	$(BIN)/python -m tests.benchmark tpch tpcds
 
 bench: setup

@@ -8,10 +8,15 @@ ask for its number of examples at its top.
 
 from __future__ import annotations
 
+import sys
+from typing import TypeVar
+
 import pytest
 
+T = TypeVar("T")
 TIERS = ("fast", "full", "nightly")
 _chosen = {"tier": "full", "seed": ""}
+_larger: set[str] = set()
 
 
 def tier() -> str:
@@ -23,9 +28,16 @@ def nightly() -> bool:
     return tier() == "nightly"
 
 
-def examples(fast: int, full: int, nightly: int) -> int:
-    """How often a law is asked in this run, by tier."""
+def examples(fast: T, full: T, nightly: T) -> T:
+    """How often a law is asked in this run, by tier; numbers, or what else differs by tier."""
+    if fast != full:
+        _larger.add(sys._getframe(1).f_globals["__name__"])
     return (fast, full, nightly)[TIERS.index(tier())]
+
+
+def larger_in_full(module: str) -> bool:
+    """Whether a module asks its laws more often in full than in fast."""
+    return module in _larger
 
 
 def seed(default: int) -> int:

@@ -2,7 +2,7 @@
 
 Random histories: files are written, rewritten, damaged, mended and deleted; threads or executors
 index them with changing settings, in one commit or many, beside a rival, until done or killed at
-any write; files of the index are damaged, old generations cleaned. ``SKIPBRIDGE_LAWS=nightly``
+any write; files of the index are damaged, old generations cleaned. ``--tier=nightly``
 asks twenty times as often.
 """
 
@@ -36,9 +36,10 @@ from bridge.types import BIGINT, STRING
 from tests.support.directories import in_directories
 from tests.support.index_builds import Dying, Killed
 from tests.support.lake import Lake, drained
+from tests.tiers import examples
 
 NAME = TableName("db", "t")
-HISTORIES = 800 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 40
+HISTORIES = examples(40, 40, 800)
 STEPS = 14
 KINDS = ("bloom(s)", "values(s)", "bloom(x)")
 happened: Counter[str] = Counter()

@@ -25,8 +25,9 @@ from bridge.table.model import Column
 from bridge.types import BIGINT, STRING
 from tests.support.clustered import executed, rows_in, scheduled, timeline_of
 from tests.support.lake import NAME, Lake, age, owned
+from tests.tiers import examples
 
-EXAMPLES = 200 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 12
+EXAMPLES = examples(12, 12, 200)
 LAYOUTS: list[dict[str, Any]] = [
     {"layout": "linear", "columns": ("x",), "grouping": "time"},
     {"layout": "kdtree", "columns": ("x", "s"), "grouping": "size"},

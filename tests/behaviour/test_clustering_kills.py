@@ -6,7 +6,6 @@ is not whole, and the same command continues with the groups that were not done.
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import time
@@ -21,11 +20,11 @@ from bridge.index.replacements import read_replacements, replacements_of
 from tests.support.clustered import read
 from tests.support.forked_commands import MOMENTS, Commands, forked_commands
 from tests.support.killed_table import Killed
+from tests.tiers import examples
 
-NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
-RANDOM_KILLS = 100 if NIGHTLY else 4
+RANDOM_KILLS = examples(4, 4, 100)
 """Of each format, besides those at every step."""
-FORMATS = ["parquet", "orc"] if NIGHTLY else ["parquet"]
+FORMATS = examples(["parquet"], ["parquet"], ["parquet", "orc"])
 WRITES = 25
 """More than a run makes."""
 KILLED = -signal.SIGKILL

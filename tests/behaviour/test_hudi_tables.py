@@ -7,7 +7,6 @@ for older ones, for changes and for the read-optimised form.
 from __future__ import annotations
 
 import json
-import os
 import random
 from collections.abc import Iterator
 from dataclasses import replace
@@ -29,9 +28,10 @@ from tests.support.hudi_expectations import (
 )
 from tests.support.hudi_fixtures import Answer, HudiFixture, few, hudi_fixtures
 from tests.support.hudi_tables import HudiTable
+from tests.tiers import examples
 
 EVERY = few(hudi_fixtures())
-CONDITIONS = 40 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 12
+CONDITIONS = examples(12, 12, 40)
 FIXTURES = [pytest.param(f, id=f.id) for f in EVERY if not refused_by_api(f)]
 LIKE_SPARK = [
     pytest.param(f, id=f.id) for f in EVERY if not refused_by_api(f) and not unlike_spark(f)

@@ -1,7 +1,7 @@
 """The law of columns that are declared anew: no row is lost, and others are pruned as before.
 
 Random histories of loads, changed types, dropped columns and rebuilds. The oracle is the same scan
-without pruning. ``SKIPBRIDGE_LAWS=nightly`` draws thirty times as many histories.
+without pruning. ``--tier=nightly`` draws thirty times as many histories.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import bridge
 from bridge.config import Config
 from bridge.jobs.segments import add, compaction, indexes, tables
 from tests.support.exact_rows import exact_rows
+from tests.tiers import examples
 
-HISTORIES = 240 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 8
+HISTORIES = examples(8, 8, 240)
 TYPES = ("bigint", "int", "double", "string", "decimal(12,2)", "date")
 NUMBERS = ("0", "7", "-3", "42", "100", "9", "10", "2024")
 DATES = ("2024-01-05", "1999-12-31", "2024-02-29")

@@ -25,9 +25,9 @@ from bridge.jobs.segments import manage
 from bridge.storage.local import LocalStorage
 from bridge.table.segments.log import SegmentLog
 from tests.support.forked_commands import MOMENTS, Commands, forked_commands
+from tests.tiers import examples, nightly
 
-NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
-RANDOM_KILLS = 100 if NIGHTLY else 4
+RANDOM_KILLS = examples(4, 4, 100)
 KILLED = -signal.SIGKILL
 STEPS = ("files", "view", "shard", "generation", "version")
 INDEXED = """
@@ -121,7 +121,7 @@ class Story:
         kills = 0
         given = words()
         for kind in STEPS:
-            for moment in MOMENTS if NIGHTLY or kind == "version" else ("aside",):
+            for moment in MOMENTS if nightly() or kind == "version" else ("aside",):
                 before, version = self.segments(), self.version()
                 facts = self.facts()
                 died = self.commands.run(*given, die=(kind, moment, 1)) == KILLED
@@ -198,7 +198,7 @@ def test_a_refresh_that_is_killed(tmp_path: Path, commands: Commands) -> None:
     refresh = ("segment", "refresh", story.table, "--local")
     kills = 0
     for kind in STEPS:
-        for moment in MOMENTS if NIGHTLY or kind == "version" else ("aside",):
+        for moment in MOMENTS if nightly() or kind == "version" else ("aside",):
             version = story.version()
             if commands.run(*refresh, die=(kind, moment, 1)) != KILLED:
                 continue

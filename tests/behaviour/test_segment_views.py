@@ -1,7 +1,7 @@
 """Views of tables of segments: scans return the same rows with them and without them.
 
 A scan with ``pruning=False`` reads the facts, all of them, and is the oracle.
-``SKIPBRIDGE_LAWS=nightly`` asks twenty times as often.
+``--tier=nightly`` asks twenty times as often.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ from bridge.storage.port import Range
 from bridge.table.segments.log import SegmentLog
 from tests.support.exact_rows import exact_rows
 from tests.support.index_builds import Dying, Killed
+from tests.tiers import examples
 
-HISTORIES = 200 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 4
+HISTORIES = examples(4, 4, 200)
 STEPS = 8
 COLUMNS = [
     ("a", "bigint"),

@@ -2,7 +2,7 @@
 
 Random histories: segments are added, deleted, disabled, merged, refreshed and cleaned; commands die
 at any write, or meet a rival that commits first. Fact files are never touched.
-``SKIPBRIDGE_LAWS=nightly`` asks twenty times as often.
+``--tier=nightly`` asks twenty times as often.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ from bridge.jobs.segments import add, compaction, indexes, manage, opened, refre
 from bridge.storage.local import LocalStorage
 from bridge.table.segments.log import SegmentLog
 from tests.support.index_builds import Dying, Killed
+from tests.tiers import examples
 
-HISTORIES = 500 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 10
+HISTORIES = examples(10, 10, 500)
 STEPS = 10
 SUCCESS, DISABLED = "Success", "Disabled"
 happened: Counter[str] = Counter()

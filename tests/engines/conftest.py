@@ -16,9 +16,7 @@ import pytest
 from bridge.clients.hive import HiveSession
 from bridge.config import Config, Setting
 from bridge.jobs.create_table import register_table
-from bridge.jobs.hive_jar import build_jar
 from bridge.jobs.index_table import index_table
-from bridge.jobs.plugin import build_plugin
 from bridge.metastore.client import MetastoreClient
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.hiveserver2 import (
@@ -32,6 +30,7 @@ from bridge.table.model import TableName
 from tests.engines.everything import Everything, write_everything
 from tests.engines.stack import LIGHT_JVM, ZONE, Stack
 from tests.engines.store_stack import Stores, running_stores
+from tests.support.built import built_jar, built_plugin
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +118,9 @@ def way(request: pytest.FixtureRequest) -> Way:
 
 
 @pytest.fixture(scope="session")
-def hive_jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def hive_jar() -> Path:
     """The hooks for Hive 4.0.1, built by Maven."""
-    return build_jar("4.0.1", tmp_path_factory.mktemp("hive-jar"), print)
+    return built_jar("4.0.1")
 
 
 @pytest.fixture(scope="session")
@@ -192,11 +191,9 @@ def everything(
 
 
 @pytest.fixture(scope="session")
-def plugin_476(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def plugin_476() -> Path:
     """The connector for Trino 476, generated and built by Maven."""
-    return build_plugin(
-        "476", tmp_path_factory.mktemp("plugin"), None, "skipbridge", print, hudi=True
-    )
+    return built_plugin("476", hudi=True)
 
 
 @pytest.fixture(scope="session")
@@ -281,8 +278,6 @@ def stack_483(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Stack]:
     """The same over Trino 483, assembled from jars."""
-    plugin = build_plugin(
-        "483", tmp_path_factory.mktemp("plugin483"), None, "skipbridge", print, hudi=True
-    )
+    plugin = built_plugin("483", hudi=True)
     directory = tmp_path_factory.mktemp("stack483")
     yield from _stack(metastore, everything, {"skipbridge": plugin}, "483", directory)

@@ -12,6 +12,8 @@ import bridge
 from bridge.spark.session import open_session
 from tests.engines.conftest import RunningMetastore
 
+pytestmark = pytest.mark.full
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
@@ -13,8 +12,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.tiers import nightly
+
+pytestmark = pytest.mark.full
+
 QUERIES = 4
-NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
 
 
 def start(out: Path) -> subprocess.Popen[str]:
@@ -62,7 +64,7 @@ def test_the_demo_shows_pruning_what_it_saved_and_the_same_rows(tmp_path: Path) 
     assert not left_behind(out)
 
 
-@pytest.mark.parametrize("stage", ["3/7", "6/7"] if NIGHTLY else ["3/7"])
+@pytest.mark.parametrize("stage", ["3/7", "6/7"] if nightly() else ["3/7"])
 def test_an_interrupted_demo_stops_what_it_started(tmp_path: Path, stage: str) -> None:
     out = tmp_path / "demo"
     process = start(out)

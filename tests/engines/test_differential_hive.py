@@ -1,7 +1,7 @@
 """Random SQL over random files: tables that HiveServer2 4.0.1 reads through the hooks, by their
 records or by its plans, tell the rows that they tell with pruning off.
 
-``DIFFERENTIAL_SEED`` repeats a run; ``SKIPBRIDGE_LAWS=nightly`` asks 1,100 queries, 220
+``DIFFERENTIAL_SEED`` repeats a run; ``--tier=nightly`` asks 1,100 queries, 220
 of each table; ``DIFFERENTIAL_ROUNDS`` is how many tables.
 """
 
@@ -26,9 +26,10 @@ from tests.engines.differential.lakes import build
 from tests.engines.differential.queries import Query
 from tests.engines.differential.table import RandomTable, Taste
 from tests.engines.hive_stack import FETCH, TEZ, HookedHive, hooked_hive
-from tests.engines.test_differential_trino import NIGHTLY, SEED, SHOWN, forget
+from tests.engines.test_differential_trino import SEED, SHOWN, forget
+from tests.tiers import examples
 
-ROUNDS, QUERIES, JOBS = (5, 200, 20) if NIGHTLY else (1, 20, 2)
+ROUNDS, QUERIES, JOBS = examples((1, 20, 2), (1, 20, 2), (5, 200, 20))
 ROUNDS = int(os.environ.get("DIFFERENTIAL_ROUNDS") or ROUNDS)
 # Hive's reader converts less, and fails over a field of a struct that the file lacks.
 TASTE = Taste(converted=False, bare=False, lacking=False)

@@ -1,7 +1,7 @@
 """Random SQL over random files: our connector in Trino 476 tells the rows of the stock Hive
 connector, and those of its own with pruning off.
 
-``DIFFERENTIAL_SEED`` repeats a run; ``SKIPBRIDGE_LAWS=nightly`` asks 6,000 queries of tables that
+``DIFFERENTIAL_SEED`` repeats a run; ``--tier=nightly`` asks 6,000 queries of tables that
 are new each time, 500 of each; ``DIFFERENTIAL_ROUNDS=40`` asks 20,000.
 """
 
@@ -26,10 +26,10 @@ from tests.engines.differential.queries import Queries, Query
 from tests.engines.differential.table import RandomTable, Taste
 from tests.engines.differential.trino_readers import OFF, STOCK, reader
 from tests.engines.stack import Stack
+from tests.tiers import examples, nightly
 
-NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
-SEED = os.environ.get("DIFFERENTIAL_SEED") or (str(time.time_ns()) if NIGHTLY else "2")
-ROUNDS, QUERIES = (12, 500) if NIGHTLY else (1, 60)
+SEED = os.environ.get("DIFFERENTIAL_SEED") or (str(time.time_ns()) if nightly() else "2")
+ROUNDS, QUERIES = examples((1, 60), (1, 60), (12, 500))
 ROUNDS = int(os.environ.get("DIFFERENTIAL_ROUNDS") or ROUNDS)
 THREADS = 4
 SHOWN = 5

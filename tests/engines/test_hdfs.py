@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +17,8 @@ import pytest
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.storage.routed import open_storage
 from tests.support.hdfs import start_hdfs
+
+pytestmark = pytest.mark.full
 
 
 @pytest.fixture(scope="module")
@@ -47,12 +48,9 @@ def skipbridge(*arguments: str) -> dict[str, Any]:
     return found
 
 
-NIGHTLY = pytest.mark.skipif(
-    os.environ.get("SKIPBRIDGE_LAWS") != "nightly", reason="Spark on HDFS: nightly"
+@pytest.mark.parametrize(
+    "how", [("--local",), pytest.param((), id="spark", marks=pytest.mark.nightly)]
 )
-
-
-@pytest.mark.parametrize("how", [("--local",), pytest.param((), id="spark", marks=NIGHTLY)])
 def test_a_directory(hdfs: str, how: tuple[str, ...]) -> None:
     root = f"{hdfs}/{'-'.join(('lake', *how))}/t"
     for number in range(4):

@@ -12,15 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from bridge.jobs.hive_jar import build_jar
 from bridge.servers.java import ADD_OPENS, find_jdk
 from bridge.servers.maven import class_path, parse_artifact
 from bridge.table.model import TableName
 from tests.engines.conftest import RunningMetastore
 from tests.engines.hive_sales import write_sales
 from tests.engines.hive_stack import HOOK, age, index, planner_under_test, register
+from tests.support.built import built_jar
 
-NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
+pytestmark = pytest.mark.full
+
 VERSION = "2.3.10"
 SALES = TableName("older", "sales")
 QUERIES = (
@@ -95,7 +96,7 @@ class CommandLine:
         return rows, [(int(r), int(n)) for r, n in scans]
 
 
-@pytest.mark.skipif(not NIGHTLY, reason="Hive 2.3.10: nightly")
+@pytest.mark.nightly
 @pytest.mark.parametrize("conversion", ["more", "none"])
 def test_plans_skip_files(metastore: RunningMetastore, tmp_path: Path, conversion: str) -> None:
     table, partitions = write_sales(tmp_path / "table", SALES)
@@ -107,7 +108,7 @@ def test_plans_skip_files(metastore: RunningMetastore, tmp_path: Path, conversio
             client.drop_table(SALES.schema, SALES.table)
     register(metastore.uri, SALES, table, partitions)
     index(metastore.uri, SALES)
-    jar = build_jar(VERSION, tmp_path / "jar", print)
+    jar = built_jar(VERSION)
     with planner_under_test(metastore.uri, tmp_path / "cache") as planner:
         hive = CommandLine(
             tmp_path,

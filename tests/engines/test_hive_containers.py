@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,9 +36,7 @@ from tests.engines.hive_stack import (
     register,
 )
 
-pytestmark = pytest.mark.skipif(
-    os.environ.get("SKIPBRIDGE_LAWS") != "nightly", reason="Hive in containers of YARN: nightly"
-)
+pytestmark = pytest.mark.nightly
 
 SCHEMA = "containers"
 FLAT = TableName(SCHEMA, "flat")

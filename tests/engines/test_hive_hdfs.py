@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -26,9 +25,7 @@ from tests.engines.conftest import RunningHiveServer2, RunningMetastore, Way
 from tests.engines.hive_stack import FETCH, TEZ, HookedHive, hooked_hive, register
 from tests.support.hdfs import start_hdfs
 
-pytestmark = pytest.mark.skipif(
-    os.environ.get("SKIPBRIDGE_LAWS") != "nightly", reason="Hive on HDFS: nightly"
-)
+pytestmark = pytest.mark.nightly
 COLUMNS = (Column("k", BIGINT), Column("v", STRING))
 NAME = TableName("stores", "t")
 FILES, EACH = 12, 10

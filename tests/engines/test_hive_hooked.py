@@ -20,6 +20,8 @@ from tests.engines.conftest import RunningHiveServer2
 from tests.engines.test_hiveserver2 import FETCH, TEZ
 from tests.engines.test_metastore import SPECIAL, Shop
 
+pytestmark = pytest.mark.full
+
 PARQUET_HOOK = "io.skipbridge.hive.BridgeParquetInputFormat"
 DATABASE = "hooked"
 

@@ -5,7 +5,6 @@ It reads every row that it reads without the hook, and no file that cannot match
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,7 +28,7 @@ from tests.engines.hive_stack import FETCH, TEZ, HookedHive, PlannerUnderTest, h
 from tests.support.hudi_expectations import keeps_schemas
 from tests.support.hudi_fixtures import HudiFixture, few, hudi_fixtures
 
-NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
+pytestmark = pytest.mark.full
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +163,7 @@ def test_the_storage_handler(
 LAW = [f for f in few(hudi_fixtures()) if not keeps_schemas(f) and "first_commit_lost" not in f.id]
 
 
-@pytest.mark.skipif(not NIGHTLY, reason="many tables")
+@pytest.mark.nightly
 @pytest.mark.parametrize("fixture", [pytest.param(f, id=f.id) for f in LAW])
 def test_the_hook_changes_no_rows(hive: HookedHive, fixture: HudiFixture, tmp_path: Path) -> None:
     name = make_table(hive, fixture, fixture.unpack(tmp_path))

@@ -34,6 +34,8 @@ from tests.engines.hive_stack import (
     register,
 )
 
+pytestmark = pytest.mark.full
+
 NAME = TableName("orcs", "sales")
 ODD = TableName("orcs", "odd")
 BY_NAME = {"orc.force.positional.evolution": "false"}

@@ -5,7 +5,6 @@ Whatever Hive makes of them, it makes the same of them with and without skipping
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,6 +19,9 @@ from bridge.metastore.client import MetastoreClient
 from bridge.table.model import TableName
 from tests.engines.conftest import RunningHiveServer2, Way
 from tests.engines.hive_stack import FETCH, TEZ, HookedHive, age, hooked_hive
+from tests.tiers import examples
+
+pytestmark = pytest.mark.full
 
 SCHEMA = "described"
 FORMATS = ("parquet", "orc")
@@ -60,7 +62,7 @@ SCHEMAS: tuple[tuple[Callable[[Columns], Columns], tuple[str, ...]], ...] = (
 """How a partition differs, and conditions that may show it."""
 IN_TASKS = {0: "b = 44", 1: "b IS NULL", 2: "b = 44"}
 ROWS = {**TEZ, "hive.vectorized.execution.enabled": "false"}
-TASKS = (TEZ, ROWS) if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else (TEZ,)
+TASKS = examples((TEZ,), (TEZ,), (TEZ, ROWS))
 
 
 @pytest.fixture(scope="module")

@@ -41,7 +41,6 @@ from tests.engines.hive_stack import (
 )
 from tests.engines.stock_readers import Rows, ask_spark, ask_trino
 
-NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
 SCHEMA = "plans"
 SALES = TableName(SCHEMA, "sales")
 FLAT = TableName(SCHEMA, "flat")
@@ -345,7 +344,7 @@ READ_ELSEWHERE = tuple(
 )
 
 
-@pytest.mark.skipif(not NIGHTLY, reason="stock Hive, Trino and Spark beside a hooked Hive: nightly")
+@pytest.mark.nightly
 def test_engines_without_the_jar_read_the_same_tables(
     hive: HookedHive, stock_trino: int, tmp_path: Path
 ) -> None:

@@ -35,6 +35,8 @@ from tests.engines.hive_stack import (
     register,
 )
 
+pytestmark = pytest.mark.full
+
 NAME = TableName("reading", "sales")
 MODES = pytest.mark.parametrize("settings", [FETCH, TEZ], ids=["fetch", "tez"])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -33,9 +32,7 @@ from tests.support.hive_s3 import s3a_class_path, s3a_properties
 from tests.support.slow_store import SlowStore
 from tests.support.versitygw import BUCKET, versitygw_or_skip
 
-pytestmark = pytest.mark.skipif(
-    os.environ.get("SKIPBRIDGE_LAWS") != "nightly", reason="Hive on S3: nightly"
-)
+pytestmark = pytest.mark.nightly
 LOCATION = f"s3a://{BUCKET}/t"
 DAYS, FILES, EACH = 3, 12, 10
 SETTLED = 2.1  # seconds after which an index trusts a file's time

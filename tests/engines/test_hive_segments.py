@@ -26,6 +26,8 @@ from tests.engines.hive_stack import FETCH, TEZ, HookedHive, PlannerUnderTest, h
 from tests.engines.segment_world import COLUMNS, SegmentWorld, files_read, segment_world
 from tests.engines.stack import Stack
 
+pytestmark = pytest.mark.full
+
 SCHEMA = "hive_segments"
 MODES = pytest.mark.parametrize("settings", [FETCH, TEZ], ids=["fetch", "tez"])
 

@@ -6,7 +6,6 @@ The oracle is the same Hive that skips nothing.
 from __future__ import annotations
 
 import gzip
-import os
 import random
 import time
 from collections.abc import Iterator, Sequence
@@ -36,9 +35,11 @@ from tests.engines.test_text_values import (
     text_file,
 )
 from tests.support.text_files import TYPES
+from tests.tiers import examples
 
-NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
-FILES, QUERIES = (400, 200) if NIGHTLY else (24, 8)
+pytestmark = pytest.mark.full
+
+FILES, QUERIES = examples((24, 8), (24, 8), (400, 200))
 _SERDE = "org.apache.hadoop.hive.serde2."
 OPEN_CSV, LAZY = f"{_SERDE}OpenCSVSerde", f"{_SERDE}lazy.LazySimpleSerDe"
 

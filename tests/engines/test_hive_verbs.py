@@ -21,6 +21,8 @@ from bridge.metastore.hooks import ORIGINAL_PROPERTY, is_hooked, is_marked
 from bridge.table.partition import NULL_MARKER
 from tests.engines.test_metastore import ORC, PARQUET, SPECIAL, TEXT, Shop, descriptor
 
+pytestmark = pytest.mark.full
+
 PARQUET_HOOK = "io.skipbridge.hive.BridgeParquetInputFormat"
 PARTITIONS = 200
 Snapshot = tuple[ttypes.Table, dict[tuple[str, ...], ttypes.Partition]]

@@ -19,6 +19,8 @@ from tests.support.hudi_expectations import changes_unlike_spark, refused_by_tri
 from tests.support.hudi_fixtures import Answer, HudiFixture, few, hudi_fixtures
 from tests.support.hudi_registration import as_text, register, table_name
 
+pytestmark = pytest.mark.full
+
 SCHEMA = "hudi"
 EVERY = list(
     dict.fromkeys(

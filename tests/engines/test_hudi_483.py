@@ -13,6 +13,8 @@ from tests.fixtures.hudi.text import encode_table
 from tests.support.hudi_fixtures import HudiFixture, hudi_fixtures
 from tests.support.hudi_registration import as_text, register, table_name
 
+pytestmark = pytest.mark.full
+
 SCHEMA = "hudi_483"
 FIXTURES = [
     *hudi_fixtures(names=["cow_upserts", "mor_upserts"]),

@@ -6,7 +6,6 @@ column of the same id.
 
 from __future__ import annotations
 
-import os
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -21,9 +20,12 @@ from bridge.table.model import TableName
 from tests.engines.stack import Stack
 from tests.support.hudi_evolving import Column, EvolvingTable, condition
 from tests.support.hudi_registration import register
+from tests.tiers import examples
+
+pytestmark = pytest.mark.full
 
 SCHEMA = "hudi_evolving"
-TABLES = 60 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 6
+TABLES = examples(6, 6, 60)
 
 
 def shown(column: Column, value: Any) -> Any:

@@ -18,6 +18,8 @@ from tests.fixtures.hudi.text import encode, encode_table
 from tests.support.hudi_fixtures import Answer, HudiFixture, few, hudi_fixtures
 from tests.support.hudi_registration import as_text, register, table_name
 
+pytestmark = pytest.mark.full
+
 SCHEMA = "hudi_logs"
 # Trino reads the float 0.1 as the double that is nearest to it, Spark as the double 0.1; and a
 # partition key as the text of the directory, Spark as the number that the files hold.

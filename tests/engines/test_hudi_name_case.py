@@ -27,6 +27,8 @@ from tests.support.hudi_registration import register
 from tests.support.hudi_tables import HudiTable, Written
 from tests.support.hudi_writer import avro_block, hfile_block, parquet_block
 
+pytestmark = pytest.mark.full
+
 SCHEMA = "hudi_name_case"
 INSTANTS = [f"2026010100000{i}000" for i in range(3)]
 Row = tuple[str, int, int]

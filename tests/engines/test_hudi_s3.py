@@ -20,6 +20,8 @@ from tests.support.hudi_registration import as_text, register, table_name
 from tests.support.slow_store import Behaviour
 from tests.support.versitygw import BUCKET
 
+pytestmark = pytest.mark.full
+
 NAMES = (
     "cow_upserts",
     "mor_compaction_pending_then_upserts",

@@ -18,6 +18,8 @@ from tests.engines.stack import Stack
 from tests.support.hudi_registration import register
 from tests.support.hudi_times import DAY, TimesTable
 
+pytestmark = pytest.mark.full
+
 SCHEMA = "hudi_times"
 MILLIS = "date_diff('millisecond', TIMESTAMP '1970-01-01 00:00:00', t)"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,9 +17,7 @@ from bridge.metastore.client import MetastoreClient
 from bridge.storage.routed import open_storage
 from tests.support.azurite import KEY, URI, azurite_or_skip
 
-pytestmark = pytest.mark.skipif(
-    os.environ.get("SKIPBRIDGE_LAWS") != "nightly", reason="the metastore on Azure: nightly"
-)
+pytestmark = pytest.mark.nightly
 MONTHS = 4
 
 

@@ -34,6 +34,8 @@ from bridge.telemetry import METASTORE_CACHE
 from tests.engines.sync_real_lake import write
 from tests.engines.test_metastore import Shop
 
+pytestmark = pytest.mark.full
+
 OF_HIVE_2 = "org.apache.hive.hcatalog.listener.DbNotificationListener"
 OF_HIVE_2_JAR = Artifact("org.apache.hive.hcatalog", "hive-hcatalog-server-extensions", "2.3.10")
 # Hive's own schema has it. The tables that DataNucleus makes have not, and it would then look for

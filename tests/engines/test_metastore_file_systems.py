@@ -22,6 +22,8 @@ from bridge.servers.process import LOOPBACK
 from bridge.table.model import Column, Table, TableName
 from bridge.types import parse_hive_type
 
+pytestmark = pytest.mark.full
+
 NAME = TableName("lake", "t")
 
 

@@ -22,6 +22,8 @@ from bridge.servers.metastore_401 import start_metastore_401
 from tests.support.kdc import REALM, running_realm
 from tests.support.kerberos import KerberosMissing
 
+pytestmark = pytest.mark.full
+
 SECURITY = Security(mechanism=KERBEROS, principal=f"hive/_HOST@{REALM}")
 
 

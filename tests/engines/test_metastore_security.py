@@ -21,6 +21,8 @@ from bridge.servers.java import find_jdk
 from bridge.servers.metastore_401 import start_metastore_401
 from bridge.servers.process import LOOPBACK
 
+pytestmark = pytest.mark.full
+
 PASSWORD = "correct horse battery staple"
 
 

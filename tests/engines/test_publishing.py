@@ -1,6 +1,6 @@
 """Stock engines read a table in a loop while it is clustered, published, written and cleaned.
 
-``SKIPBRIDGE_LAWS=nightly`` asks until Trino's hive connector and Hive have answered 1,000 queries
+``--tier=nightly`` asks until Trino's hive connector and Hive have answered 1,000 queries
 in each story, spread over all its steps.
 """
 
@@ -36,11 +36,11 @@ from bridge.types import BIGINT, STRING
 from tests.engines.conftest import RunningHiveServer2, RunningMetastore
 from tests.engines.hive_stack import FETCH
 from tests.engines.stack import ask
+from tests.tiers import examples
 
-pytestmark = pytest.mark.engine
-NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
+pytestmark = [pytest.mark.full, pytest.mark.engine]
 STOCK = ("trino", "hive")
-PER_TURN, AT_LEAST = (110, 1000) if NIGHTLY else (0, 0)
+PER_TURN, AT_LEAST = examples((0, 0), (0, 0), (110, 1000))
 """Queries of stock readers between two steps of the story, and in all of it."""
 COLUMNS = (Column("x", BIGINT), Column("s", STRING))
 Answer = tuple[int, int]

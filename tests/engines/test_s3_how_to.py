@@ -18,6 +18,8 @@ from tests.engines.stack import LIGHT_JVM, ask
 from tests.support.go_programs import GoMissing
 from tests.support.versitygw import PACKAGE, VERSION, versitygw
 
+pytestmark = pytest.mark.full
+
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "s3.md"
 _LISTENS = "until (exec 3<>/dev/tcp/127.0.0.1/7070) 2>/dev/null; do sleep 0.1; done\n"
 

@@ -4,7 +4,6 @@ an error where they have one; and no row that an index loses.
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,9 +21,11 @@ from tests.engines.segment_world import SegmentWorld, segment_world
 from tests.engines.stack import Stack
 from tests.engines.text_cases import CASES, NESTED, SCALARS, TextCase
 from tests.engines.text_tables import CSV, HIVE_JSON, JSON, TEXT, TEXT_FILES, Columns, TextTables
+from tests.tiers import nightly
+
+pytestmark = pytest.mark.full
 
 SCHEMA = "segment_bad_input"
-NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
 # What each of them shows is not shown by another one; the rest is for the night.
 OFTEN = {
     "csv_lines", "csv_crlf", "csv_bom", "csv_utf8", "csv_newlines", "csv_empty", "json_values",
@@ -46,7 +47,7 @@ def groups() -> dict[Group, list[TextCase]]:
             continue
         if not set(told) <= set(PROPERTIES) or len(told.get("field.delim", "|")) != 1:
             continue
-        if NIGHTLY or case.name in OFTEN:
+        if nightly() or case.name in OFTEN:
             found[case.serde, format, tuple(case.columns), tuple(told.items())].append(case)
     return found
 

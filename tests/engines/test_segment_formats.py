@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import csv
 import datetime
-import os
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -25,9 +24,11 @@ from tests.engines.conftest import RunningHiveServer2
 from tests.engines.hive_stack import FETCH, TEZ, hooked_hive
 from tests.engines.segment_world import SegmentWorld, rows_and_files, segment_world
 from tests.engines.stack import Stack
+from tests.tiers import examples
+
+pytestmark = pytest.mark.full
 
 SCHEMA = "segment_formats"
-NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
 SEGMENTS, FILES, ROWS = 3, 3, 20
 COLUMNS = {
     "id": "int",
@@ -130,7 +131,7 @@ KINDS = {
     "orc": ("orc", "orc", "orc"),
     "parquet": ("parquet", "csv", "parquet"),
 }
-OFTEN = list(KINDS) if NIGHTLY else ["avro", "text"]
+OFTEN = examples(["avro", "text"], ["avro", "text"], list(KINDS))
 # The condition, what of a row it asks, and how many files may be read at most.
 EVERY = (
     ("id = 77", lambda r: r["id"] == 77, 1),
@@ -144,7 +145,7 @@ EVERY = (
     ("id = 9999", lambda r: False, 0),
     ("name IS NULL", lambda r: r["name"] is None, 9),
 )
-WHERES = EVERY if NIGHTLY else EVERY[2::2]
+WHERES = examples(EVERY[2::2], EVERY[2::2], EVERY)
 
 
 @pytest.mark.parametrize("kind", OFTEN)

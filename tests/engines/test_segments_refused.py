@@ -22,7 +22,8 @@ from bridge.servers.hiveserver2 import HiveServer2Spec, start_hiveserver2
 from tests.engines.conftest import RunningHiveServer2, RunningMetastore
 from tests.engines.stack import Stack
 
-NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
+pytestmark = pytest.mark.full
+
 ROWS = 30
 
 
@@ -217,7 +218,7 @@ def test_hive_finds_no_partition_to_repair(hiveserver2: RunningHiveServer2, in_h
     hiveserver2.query(f"MSCK REPAIR TABLE {in_hive}")
 
 
-@pytest.mark.skipif(not NIGHTLY, reason="a HiveServer2 of its own, half a minute")
+@pytest.mark.nightly
 def test_a_hive_without_the_jar_refuses_it(
     metastore_401: RunningMetastore, facts: Path, tmp_path: Path
 ) -> None:
@@ -264,7 +265,7 @@ print(json.dumps(said))
 """
 
 
-@pytest.mark.skipif(not NIGHTLY, reason="a Spark of its own, half a minute")
+@pytest.mark.nightly
 def test_spark_does_not_write_it(metastore: RunningMetastore, facts: Path, tmp_path: Path) -> None:
     """Without the jar Spark knows no class of the record: it neither writes nor reads the table."""
     pytest.importorskip("pyspark")

@@ -25,7 +25,7 @@ from tests.support.lake import age
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.full, pytest.mark.engine]
 
 SQL = """
 select id, cast(id as double) / 7 as d, cast(id * 1.5 as decimal(12, 3)) as m,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 from pathlib import Path
@@ -15,9 +14,7 @@ from tests.support.killed_table import Killed
 
 pytestmark = [
     pytest.mark.engine,
-    pytest.mark.skipif(
-        os.environ.get("SKIPBRIDGE_LAWS") != "nightly", reason="kills of Spark's driver: nightly"
-    ),
+    pytest.mark.nightly,
 ]
 STEPS = [
     ("inflight", "after", 1),

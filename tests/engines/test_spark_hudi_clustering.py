@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -28,9 +27,7 @@ from tests.support.hudi_spark import HudiStory, python_with_spark_35
 
 pytestmark = [
     pytest.mark.engine,
-    pytest.mark.skipif(
-        os.environ.get("SKIPBRIDGE_LAWS") != "nightly", reason="Spark 3.5 and Hudi: nightly"
-    ),
+    pytest.mark.nightly,
 ]
 VERSIONS = (6, 8, 9)
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"

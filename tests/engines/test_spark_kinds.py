@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 from tests.support.lake import Lake, age
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.full, pytest.mark.engine]
 SQL = """
 select cast(pmod(hash(id), 100000) as int) as h, id, concat('User ', pmod(hash(id), 1000)) as name,
        cast(pmod(id, 3) * 1.5 as decimal(20, 3)) as m,

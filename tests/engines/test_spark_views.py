@@ -18,7 +18,7 @@ from tests.support.exact_rows import exact_rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.full, pytest.mark.engine]
 SQL = """
 select id, concat('n', pmod(hash(id), 9)) as name, cast(pmod(id, 5) * 1.5 as decimal(10, 2)) as m,
        date_add(date '2024-01-01', cast(pmod(hash(id), 90) as int)) as day,

@@ -23,6 +23,8 @@ from bridge.file_formats.registry import file_format
 from bridge.sql.parser import parse
 from tests.engines.conftest import RunningMetastore
 
+pytestmark = pytest.mark.full
+
 Sql = Callable[[str], Result]
 ROWS = 20
 VIEW = """CREATE DATAMAP fact_mv

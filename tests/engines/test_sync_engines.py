@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from bridge.jobs.sync.request import SyncRequest, SyncSettings
 from bridge.jobs.sync.table import TableSync
@@ -21,6 +22,8 @@ from bridge.table.partition import NULL_MARKER
 from bridge.types import UNKNOWN
 from tests.engines.conftest import RunningHiveServer2, RunningMetastore
 from tests.engines.stock_readers import Rows, ask_spark, ask_trino
+
+pytestmark = pytest.mark.full
 
 NAME = TableName("alike", "sales")
 QUERIES = (

@@ -20,6 +20,8 @@ from tests.support.hudi_fixtures import Answer, HudiFixture, hudi_fixtures
 from tests.support.hudi_registration import as_text, table_name
 from tests.support.hudi_sync import Hidden, sync_hudi
 
+pytestmark = pytest.mark.full
+
 _numbers = itertools.count()
 BOTH = ["metastore", "metastore_401"]
 UPSERTS = [pytest.param(f, id=f.id) for f in hudi_fixtures(names=["cow_upserts", "mor_upserts"])]

@@ -22,6 +22,8 @@ from bridge.servers.metastore_401 import start_metastore_401
 from bridge.servers.process import LOOPBACK
 from bridge.storage.routed import open_storage
 
+pytestmark = pytest.mark.full
+
 BUCKET, REGION = "synced", "us-east-1"
 KEY, SECRET = "the-access-key", "the-secret-key"
 LOCATION = f"s3a://{BUCKET}/lake/t"

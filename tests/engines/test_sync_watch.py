@@ -16,6 +16,8 @@ from bridge.servers.maven import Artifact, artifact_file
 from tests.engines.conftest import RunningMetastore
 from tests.engines.sync_real_lake import command, write
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMetastore]:

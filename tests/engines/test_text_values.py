@@ -7,7 +7,6 @@ Most spellings here are those in which parsers differ; the reader must have left
 from __future__ import annotations
 
 import datetime
-import os
 import random
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
@@ -26,9 +25,12 @@ from tests.engines.conftest import RunningHiveServer2
 from tests.engines.stack import ask
 from tests.support.lake import age
 from tests.support.text_files import TYPES, json_value, read, value
+from tests.tiers import examples
+
+pytestmark = pytest.mark.full
 
 SCHEMA = "text_values"
-FILES = 1500 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 150
+FILES = examples(150, 150, 1500)
 FETCH = {"hive.fetch.task.conversion": "more"}
 _QL, _SERDE = "org.apache.hadoop.hive.ql.io.", "org.apache.hadoop.hive.serde2."
 LINES = ("org.apache.hadoop.mapred.TextInputFormat", f"{_QL}HiveIgnoreKeyTextOutputFormat")

@@ -9,6 +9,8 @@ import pytest
 from tests.engines.everything import CASES
 from tests.engines.stack import Stack
 
+pytestmark = pytest.mark.full
+
 
 def test_predicates(stack_483: Stack) -> None:
     """One test, so that a run without it costs no server."""

@@ -24,6 +24,8 @@ from tests.engines.store_stack import (
 from tests.support.slow_store import Behaviour
 from tests.support.versitygw import BUCKET
 
+pytestmark = pytest.mark.full
+
 SLOWER = Behaviour(latency=0.3)
 """Long enough that requests of one thread meet, however busy the machine is."""
 

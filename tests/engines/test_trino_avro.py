@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import os
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -21,8 +20,10 @@ from bridge.metastore.client import MetastoreClient
 from bridge.table.model import Table, TableName
 from tests.engines.stack import Stack
 from tests.engines.test_trino_orc import answer, columns, ours, theirs
+from tests.tiers import nightly
 
-NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
+pytestmark = pytest.mark.full
+
 AVRO_FIELDS: list[dict[str, Any]] = [
     {"name": "id", "type": "long"},
     {"name": "i", "type": ["null", "int"], "default": None},
@@ -182,7 +183,7 @@ _OF_THE_SCHEMA = {"two_numbers", "number_or_text", "bytes_or_text", "micros"}
 
 
 @pytest.mark.parametrize(("name", "stored", "hive", "values"), _SAME, ids=[e[0] for e in _SAME])
-@pytest.mark.parametrize("declared", ["columns", "url"] if NIGHTLY else ["url"])
+@pytest.mark.parametrize("declared", ["columns", "url"] if nightly() else ["url"])
 def test_unions_and_other_types(
     stack: Stack,
     tmp_path: Path,

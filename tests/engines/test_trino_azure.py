@@ -6,7 +6,6 @@ Trino's client finds Azurite under the names of Azure's own cloud, over TLS.
 from __future__ import annotations
 
 import io
-import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -22,7 +21,6 @@ import pytest
 from bridge.config import Config, Setting
 from bridge.jobs.create_table import create_table, register_table
 from bridge.jobs.index_table import index_table
-from bridge.jobs.plugin import build_plugin
 from bridge.metastore.client import MetastoreClient
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.planner import start_planner
@@ -35,12 +33,11 @@ from bridge.types import BIGINT
 from tests.engines.stack import LIGHT_JVM, ask
 from tests.support.azure_cloud import azure_cloud
 from tests.support.azurite import KEY, URI, azurite_or_skip
+from tests.support.built import built_plugin
 from tests.support.s3_metastore import store_metastore
 from tests.support.slow_store import SlowStore
 
-pytestmark = pytest.mark.skipif(
-    os.environ.get("SKIPBRIDGE_LAWS") != "nightly", reason="Trino on Azure: nightly"
-)
+pytestmark = pytest.mark.nightly
 SMALL, LARGE = 1_000, 600_000
 NAMES = ("day=1/a", "day=1/b +%20ü", "day=2/c", "day=2/large")
 TABLES = ("t", "live", "frozen")
@@ -207,7 +204,7 @@ def lake(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lak
     """Trino 476, the connector built from the server's jars, beside its hive connector."""
     directory = tmp_path_factory.mktemp("trino-azure")
     server = stock_plugins("hive")["hive"].parent.parent
-    plugin = build_plugin("476", directory / "plugin", server, "skipbridge", print, ("azure",))
+    plugin = built_plugin("476", ("azure",), server)
     with _trino(world, plugin, "476", directory / "trino") as made:
         yield made
 
@@ -216,7 +213,7 @@ def lake(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lak
 def lake_483(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     """Trino 483, the connector and Azure's client from Maven."""
     directory = tmp_path_factory.mktemp("trino-azure-483")
-    plugin = build_plugin("483", directory / "plugin", None, "skipbridge", print, ("azure",))
+    plugin = built_plugin("483", ("azure",))
     with _trino(world, plugin, "483", directory / "trino") as made:
         yield made
 

@@ -7,7 +7,6 @@ own connector uses both.
 from __future__ import annotations
 
 import datetime as dt
-import os
 from decimal import Decimal
 from io import BytesIO
 from pathlib import Path
@@ -24,6 +23,9 @@ from bridge.metastore.client import MetastoreClient
 from bridge.table.model import Column, Table, TableName
 from bridge.types import Field, parse_hive_type
 from tests.engines.stack import Stack, ask, register, register_table
+from tests.tiers import nightly
+
+pytestmark = pytest.mark.full
 
 OFF = {"pruning_enabled": "false"}
 FILES_OF = 3
@@ -47,11 +49,7 @@ STORED: dict[str, tuple[str, pa.DataType]] = {
     "gone": ("bigint", pa.int64()),
 }
 """The declared type of each column, and how its files hold it."""
-ASKED = (
-    [name for name in STORED if name != "gone"]
-    if os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
-    else ["widened", "double", "text"]
-)
+ASKED = [name for name in STORED if name != "gone"] if nightly() else ["widened", "double", "text"]
 
 
 def value(name: str, i: int) -> Any:
@@ -161,9 +159,7 @@ def test_a_column_without_values(stack: Stack, files: list[Path]) -> None:
         assert stack.query(sql, OFF) == [[count]], condition
 
 
-@pytest.mark.skipif(
-    os.environ.get("SKIPBRIDGE_LAWS") != "nightly", reason="Trino's own connector: nightly"
-)
+@pytest.mark.nightly
 def test_trino_s_own_connector_finds_each_value(
     stock_trino: int, metastore_401: Any, tmp_path: Path
 ) -> None:

@@ -20,7 +20,7 @@ from bridge.types import BIGINT, STRING
 from tests.engines.stack import Stack, register
 from tests.engines.test_trino_orc import TYPES, WHERE, columns, typed
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.full, pytest.mark.engine]
 QUERY = "SELECT count(*), sum(x), min(s), max(s), count(DISTINCT s) FROM laws.clustered WHERE {}"
 PREDICATES = ("true", "x BETWEEN 100 AND 200", "s = 's7'", "x > 3990 OR s IS NULL")
 

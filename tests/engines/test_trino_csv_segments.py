@@ -20,6 +20,8 @@ from bridge.jobs.segments import add, compaction, indexes, tables
 from bridge.metastore.client import MetastoreClient
 from tests.engines.stack import Stack
 
+pytestmark = pytest.mark.full
+
 SCHEMA = "csv_segments"
 COLUMNS = {
     "id": "bigint",

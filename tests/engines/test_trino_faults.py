@@ -1,6 +1,6 @@
 """A store that fails: a query in Trino tells the right rows, or fails with the store's words.
 
-``SKIPBRIDGE_LAWS=nightly`` asks 2,000 queries.
+``--tier=nightly`` asks 2,000 queries.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from trino.exceptions import TrinoQueryError
 from tests.engines.store_stack import GROUPED, IMPATIENT, SLOW, SMALL_ROWS, Stores, put_plain
 from tests.support.slow_store import Behaviour
 from tests.support.versitygw import BUCKET
+from tests.tiers import examples
 
-NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
-QUERIES = 100 if NIGHTLY else 10
-SEEDS = 20 if NIGHTLY else 2
+pytestmark = pytest.mark.full
+
+QUERIES = examples(10, 10, 100)
+SEEDS = examples(2, 2, 20)
 FAULTS = ("503", "500", "reset", "cut", "lost", "hang", "stall")
 EXPIRED = 0.2
 """The share of queries whose credentials may expire. Nobody retries that."""

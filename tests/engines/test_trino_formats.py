@@ -27,6 +27,8 @@ from tests.engines.test_trino_orc import columns, metric, theirs
 from tests.engines.text_cases import hadoop_blocks
 from tests.engines.text_tables import CSV, JSON, TEXT, TextTables
 
+pytestmark = pytest.mark.full
+
 FILES, ROWS = 40, 300
 TYPED = "id bigint; name string; price double"
 FORMATS = ("orc", "avro", "csv", "json", "text")

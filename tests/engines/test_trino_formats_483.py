@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +15,10 @@ from tests.engines.test_trino_orc import columns
 from tests.engines.text_cases import CASES, TYPED, TextCase
 from tests.engines.text_tables import JSON, TEXT, TextTables
 from tests.support.format_files import orc_bytes
+from tests.tiers import nightly
 
-NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
+pytestmark = pytest.mark.full
+
 _OFTEN = {"json_values", "csv_lines", "text_values", "regex_types", "packed_mixed"}
 
 
@@ -28,7 +29,7 @@ def tables(
     yield TextTables(stack, tmp_path_factory.mktemp("lines483"), "new", stack_483)
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if NIGHTLY or c.name in _OFTEN], ids=str)
+@pytest.mark.parametrize("case", [c for c in CASES if nightly() or c.name in _OFTEN], ids=str)
 def test_lines(tables: TextTables, case: TextCase) -> None:
     name = tables.table(
         case.name,

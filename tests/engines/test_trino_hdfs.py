@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +17,6 @@ import pytest
 from bridge.config import Config, Setting
 from bridge.jobs.create_table import create_table, register_table
 from bridge.jobs.index_table import index_table
-from bridge.jobs.plugin import build_plugin
 from bridge.metastore.client import MetastoreClient
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.planner import start_planner
@@ -30,8 +28,11 @@ from bridge.types import BIGINT
 from tests.engines.everything import Everything
 from tests.engines.published_story import tell
 from tests.engines.stack import LIGHT_JVM, Stack
+from tests.support.built import built_plugin
 from tests.support.format_files import WRITERS
 from tests.support.hdfs import start_hdfs
+
+pytestmark = pytest.mark.full
 
 SMALL, LARGE = 1_000, 800_000
 HALF_LARGE = 300_000
@@ -140,7 +141,7 @@ def stack(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stac
     """Trino 476, the connector built from the server's jars, Hadoop's among them."""
     directory = tmp_path_factory.mktemp("stack-hdfs")
     server = stock_plugins("hive")["hive"].parent.parent
-    plugin = build_plugin("476", directory / "plugin", server, "skipbridge", print, ("hdfs",))
+    plugin = built_plugin("476", ("hdfs",), server)
     yield from _started(lake, plugin, "476", directory)
 
 
@@ -148,7 +149,7 @@ def stack(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stac
 def stack_483(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Trino 483, the connector and Hadoop's jars from Maven."""
     directory = tmp_path_factory.mktemp("stack-hdfs-483")
-    plugin = build_plugin("483", directory / "plugin", None, "skipbridge", print, ("hdfs",))
+    plugin = built_plugin("483", ("hdfs",))
     yield from _started(lake, plugin, "483", directory)
 
 
@@ -184,9 +185,7 @@ def test_pruning_happened(stack: Stack) -> None:
     assert stack.kept_files("SELECT noise FROM lake.t WHERE id = 700000") == 1
 
 
-@pytest.mark.skipif(
-    os.environ.get("SKIPBRIDGE_LAWS") != "nightly", reason="Trino 483 on HDFS: nightly"
-)
+@pytest.mark.nightly
 def test_another_release(stack_483: Stack) -> None:
     sql = "SELECT count(noise), count(DISTINCT day), max(id) FROM lake.t"
     assert stack_483.query(sql) == [[3 * SMALL + LARGE, 2, 3 * SMALL + LARGE - 1]]

@@ -14,6 +14,8 @@ from bridge.table.model import Column
 from bridge.types import BIGINT, DOUBLE
 from tests.engines.stack import Stack, register
 
+pytestmark = pytest.mark.full
+
 COLUMNS = (Column("a", BIGINT), Column("b", DOUBLE), Column("c", BIGINT), Column("d", DOUBLE))
 
 

@@ -23,6 +23,8 @@ from bridge.table.model import Column, Partition, Table, TableName
 from bridge.types import BIGINT, DOUBLE, INTEGER, STRING, decimal, varchar
 from tests.engines.stack import Stack
 
+pytestmark = pytest.mark.full
+
 FILES, ROWS = 24, 60
 TABLE = "laws.kinds"
 _CATEGORIES = [f"category {i}" for i in range(30)]

@@ -29,6 +29,8 @@ from bridge.types import BIGINT, DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, decim
 from tests.engines.everything import COLUMNS
 from tests.engines.stack import Stack
 
+pytestmark = pytest.mark.full
+
 OFF = {"metadata_answers_enabled": "false"}
 DAYS, FILES, ROWS = 4, 5, 20
 TOTAL = DAYS * FILES * ROWS

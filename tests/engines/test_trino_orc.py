@@ -5,7 +5,6 @@ of both, whether columns are found by position or by name, and whether files are
 from __future__ import annotations
 
 import datetime as dt
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -27,11 +26,13 @@ from bridge.table.model import Column, Table, TableName
 from bridge.types import parse_hive_type
 from tests.engines.stack import Stack, register
 from tests.support.hudi_tables import HudiTable, Written
+from tests.tiers import nightly
+
+pytestmark = pytest.mark.full
 
 BY_NAME = "zoned"
 """The catalog that finds columns of ORC by their names."""
 OFF = {"pruning_enabled": "false"}
-NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
 
 
 def columns(text: str) -> tuple[Column, ...]:
@@ -292,11 +293,11 @@ _TARGETS = (
 _USUAL = ("bigint", "double", "decimal(5,1)", "string", "varchar(3)", "timestamp")
 
 
-@pytest.mark.parametrize("stored", list(_STORED) if NIGHTLY else ["int", "decimal", "string"])
+@pytest.mark.parametrize("stored", list(_STORED) if nightly() else ["int", "decimal", "string"])
 def test_a_file_of_another_type_is_coerced_or_refused_alike(
     stack: Stack, tmp_path: Path, stored: str
 ) -> None:
-    targets = _TARGETS if NIGHTLY else _USUAL
+    targets = _TARGETS if nightly() else _USUAL
     values = _STORED[stored]
     po.write_table(pa.table({f"c{n}": values for n in range(len(targets))}), tmp_path / "f.orc")
     made = columns("; ".join(f"c{n} {target}" for n, target in enumerate(targets)))

@@ -18,6 +18,8 @@ from bridge.types import BIGINT, STRING
 from tests.engines.parquet_pages import COLUMNS, REFUSED, rows, write_all
 from tests.engines.stack import Stack, register
 
+pytestmark = pytest.mark.full
+
 OFF = {"pruning_enabled": "false"}
 
 

@@ -16,6 +16,8 @@ from bridge.table.model import Column
 from bridge.types import BIGINT
 from tests.engines.stack import Stack, register
 
+pytestmark = pytest.mark.full
+
 UNMATCHED = """
 SELECT count(a.x), count(b.x), count(*) FROM laws.grown a FULL JOIN laws.grown b
 ON a.x = b.x WHERE a.x IS NULL OR b.x IS NULL

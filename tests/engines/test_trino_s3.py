@@ -23,7 +23,6 @@ from moto.server import ThreadedMotoServer
 from bridge.config import Config, Setting
 from bridge.jobs.create_table import create_table
 from bridge.jobs.index_table import index_table
-from bridge.jobs.plugin import build_plugin
 from bridge.metastore.client import MetastoreClient
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.planner import start_planner
@@ -33,6 +32,9 @@ from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
 from tests.engines.everything import Everything
 from tests.engines.stack import LIGHT_JVM, Stack, ask
+from tests.support.built import built_plugin
+
+pytestmark = pytest.mark.full
 
 BUCKET = "lake"
 KEY, SECRET = "the-access-key", "the-secret-key"
@@ -224,7 +226,7 @@ def s3_stack(
     }
     home = stock_plugins("hive")["hive"].parent.parent
     parts = ("hdfs", "gcs", "azure", "cache")
-    plugin = build_plugin("476", directory / "plugin", home, "skipbridge", print, parts)
+    plugin = built_plugin("476", parts, home)
     spec = TrinoSpec(
         directory=directory / "trino",
         catalogs={

@@ -22,6 +22,8 @@ from bridge.jobs.segments import add, compaction, tables, views
 from bridge.metastore.client import MetastoreClient
 from tests.engines.stack import Stack
 
+pytestmark = pytest.mark.full
+
 SCHEMA = "hot"
 NAME = f"{SCHEMA}.sales"
 SEGMENTS, FILES, ROWS = 3, 5, 40

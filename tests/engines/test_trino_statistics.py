@@ -21,6 +21,8 @@ from bridge.table.model import Column, Partition, Table, TableName
 from bridge.types import BIGINT, DATE, INTEGER, STRING
 from tests.engines.stack import Stack
 
+pytestmark = pytest.mark.full
+
 DAYS, SALES, ITEMS, STORES = 40, 2000, 900, 12
 STAR = """
 SELECT i.category, count(*) FROM star.sales s

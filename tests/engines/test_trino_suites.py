@@ -1,6 +1,6 @@
 """Trino's published connector suites, in three nodes of Trino 476, against the built plugin.
 
-The Maven project is tests/trino_suites. Some of it runs; all of it with SKIPBRIDGE_LAWS=nightly.
+The Maven project is tests/trino_suites. Some of it runs; all of it with --tier=nightly.
 SKIPBRIDGE_SUITES names classes, with commas, to run those alone.
 """
 
@@ -20,9 +20,11 @@ from bridge.servers.java import find_jdk
 from bridge.servers.planner import start_planner
 from bridge.servers.process import LOOPBACK
 from tests.engines.suite_tables import SuiteTables, served
+from tests.tiers import nightly
+
+pytestmark = pytest.mark.full
 
 _PROJECT = Path(__file__).parents[1] / "trino_suites"
-_NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
 # Chosen for the widest cover in the least time. Partition pruning by joins has tests of our own.
 _SOME = (
     "TestSkipbridgeConnectorTest",
@@ -70,7 +72,7 @@ def test_trino_suites(properties: dict[str, str], tmp_path: Path) -> None:
     project = tmp_path / "suites"
     shutil.copytree(_PROJECT, project, ignore=shutil.ignore_patterns("target"))
     words = [f"-D{name}={value}" for name, value in properties.items()]
-    chosen = os.environ.get("SKIPBRIDGE_SUITES") or ("" if _NIGHTLY else ",".join(_SOME))
+    chosen = os.environ.get("SKIPBRIDGE_SUITES") or ("" if nightly() else ",".join(_SOME))
     if chosen:
         words.append(f"-Dtest={chosen}")
     with (tmp_path / "maven.log").open("wb") as log:

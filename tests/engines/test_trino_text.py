@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import os
 import random
 from collections.abc import Iterator
 
@@ -24,8 +23,8 @@ from tests.engines.text_tables import (
     TEXT,
     TextTables,
 )
+from tests.tiers import nightly
 
-NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
 BAR = {"field.delim": "|"}
 # What each of them shows is not shown by another one; the rest is for the night.
 _OFTEN = {
@@ -41,7 +40,7 @@ def tables(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[T
     yield TextTables(stack, tmp_path_factory.mktemp("lines"), "t")
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if NIGHTLY or c.name in _OFTEN], ids=str)
+@pytest.mark.parametrize("case", [c for c in CASES if nightly() or c.name in _OFTEN], ids=str)
 def test_the_same_rows_or_an_error_of_both(tables: TextTables, case: TextCase) -> None:
     directory = tables.files(case.name, case.files)
     name = tables.table(
@@ -71,7 +70,7 @@ def test_random_lines(tables: TextTables, kind: str) -> None:
     elif serde == CSV:
         columns = list(THREE)
     lines = []
-    for _ in range(30_000 if NIGHTLY else 1_500):
+    for _ in range(30_000 if nightly() else 1_500):
         line = "".join(rng.choices(alphabet, k=rng.randrange(14)))
         if kind == "openx" and rng.random() < 0.7:
             line = f'{{"a": {line}, "b": {rng.choice(["1", "x", "-2", "null"])}}}'
@@ -259,7 +258,7 @@ def test_types_that_cannot_be_converted_are_an_error(tables: TextTables) -> None
     assert tables.same(f"SELECT b FROM {{t}}.{name}").rows == ['["x"]']
 
 
-@pytest.mark.skipif(not NIGHTLY, reason="200 MB of text")
+@pytest.mark.nightly
 @pytest.mark.parametrize("header", ["0", "1", "2"])
 def test_a_large_file_is_cut_with_its_lines_whole(tables: TextTables, header: str) -> None:
     """Each line once, whatever ends it; with two header lines the file is not cut."""

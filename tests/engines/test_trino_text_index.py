@@ -20,6 +20,8 @@ from tests.engines.stack import Stack
 from tests.engines.text_tables import CSV, JSON, SCHEMA, TEXT, TextTables
 from tests.support.text_files import json_value, value
 
+pytestmark = pytest.mark.full
+
 TYPES = (STRING, BIGINT, INTEGER, DOUBLE, BOOLEAN, DATE, TIMESTAMP, decimal(6, 2))
 TEXTS = (STRING,) * 3
 FILES, ROWS, QUERIES = 24, 4, 40

@@ -2,7 +2,7 @@
 
 Both read the same tables of a hundredth of SF1, written by Trino; the three sales tables have a
 partition for each day of sale, of every fifth day. Ten queries, whose tables alone are made;
-``SKIPBRIDGE_LAWS=nightly`` asks all.
+``--tier=nightly`` asks all.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from bridge.jobs.index_table import index_table
 from tests.engines.conftest import RunningMetastore
 from tests.engines.stack import Stack
 from tests.support.tpc import SALES, TABLES, by_date, difference, in_schema, texts
+from tests.tiers import nightly
 
-_NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
+pytestmark = pytest.mark.full
+
 _TEN = ("q03", "q34", "q41", "q43", "q52", "q55", "q77", "q79", "q81", "q89")
 _SCHEMA = "tpcds"
 _SOURCE = "tpcds.tiny"
-_QUERIES = [f"q{n:02}" for n in range(1, 100)] if _NIGHTLY else _TEN
+_QUERIES = [f"q{n:02}" for n in range(1, 100)] if nightly() else _TEN
 
 
 @pytest.fixture(scope="module")

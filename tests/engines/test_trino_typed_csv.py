@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator
 
@@ -16,8 +15,10 @@ from bridge.types import parse_hive_type
 from tests.engines.stack import Stack
 from tests.engines.text_cases import SCALARS, VALUES
 from tests.engines.text_tables import CSV, SCHEMA, TextTables
+from tests.tiers import nightly
 
-NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
+pytestmark = pytest.mark.full
+
 ODD = (
     "", " ", "0", "1", "-1", "+1", "1.5", "-0", "TRUE", "tRuE", "T", "f", "yes", "nan", "NaN",
     "Infinity", "-Infinity", "1e400", "0x1p3", "1f", "1d", " 7 ", "\u00a07", "\u20037", "٣", "1_0",
@@ -53,7 +54,7 @@ def test_each_value_is_cast_as_trino_casts_it(tables: TextTables) -> None:
     rng = random.Random(3)
     values = sorted({*ODD, *(v.replace("\\N", "") for some in VALUES.values() for v in some)})
     values = [v for v in values if not set(v) & {"\n", "\r"}]
-    values += [_mutated(rng, rng.choice(values)) for _ in range(20_000 if NIGHTLY else 500)]
+    values += [_mutated(rng, rng.choice(values)) for _ in range(20_000 if nightly() else 500)]
     lines = [",".join([_quoted(v)] * len(SCALARS)) for v in values]
     # Fields in another order than the table's columns, and one that it does not have.
     names = [name for name, _ in SCALARS]

@@ -23,6 +23,8 @@ from bridge.table.model import Column, Table, TableName
 from bridge.types import BIGINT, DOUBLE, FLOAT, STRING, TIMESTAMP
 from tests.engines.stack import Stack
 
+pytestmark = pytest.mark.full
+
 OFF = {"pruning_enabled": "false", "metadata_answers_enabled": "false"}
 NAN = float("nan")
 TEN = dt.datetime(2024, 5, 1, 10)

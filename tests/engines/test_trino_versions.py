@@ -24,6 +24,8 @@ from tests.engines.stack import Stack
 from tests.support.toy_tables import PLUGIN
 from tests.support.wheels import install, wheel_of
 
+pytestmark = pytest.mark.full
+
 FILES = 6
 
 

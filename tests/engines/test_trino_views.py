@@ -20,6 +20,8 @@ from bridge.table.model import Column
 from bridge.types import BIGINT, STRING, decimal
 from tests.engines.stack import Stack, register
 
+pytestmark = pytest.mark.full
+
 NUMBERS = [0, 1, None, 2**63 - 1, 2**63, 2**64 - 1]
 
 

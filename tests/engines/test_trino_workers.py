@@ -18,20 +18,18 @@ import pytest
 from bridge.config import Config, Setting
 from bridge.jobs.create_table import create_table
 from bridge.jobs.index_table import index_table
-from bridge.jobs.plugin import build_plugin
 from bridge.servers.embedded_metastore import start_embedded_metastore
 from bridge.servers.planner import start_planner
 from bridge.servers.process import LOOPBACK
 from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
 from bridge.storage.routed import open_storage
 from tests.engines.stack import ask
+from tests.support.built import built_plugin
 from tests.support.s3_metastore import s3_metastore
 from tests.support.slow_store import SlowStore
 from tests.support.versitygw import BUCKET, versitygw_or_skip
 
-pytestmark = pytest.mark.skipif(
-    os.environ.get("SKIPBRIDGE_LAWS") != "nightly", reason="two nodes of Trino: nightly"
-)
+pytestmark = pytest.mark.nightly
 FILES, ROWS = 12, 150_000
 SQL = "SELECT count(*), sum(noise % 1000) FROM lake.t"
 PATIENCE = 120
@@ -103,7 +101,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
             start_planner(directory / "planner", uri, environment=environment)
         )
         home = stock_plugins("hive")["hive"].parent.parent
-        plugin = build_plugin("476", directory / "plugin", home, "skipbridge", print, ("cache",))
+        plugin = built_plugin("476", ("cache",), home)
         bare = {
             "connector.name": "skipbridge",
             "skipbridge.planner": f"{LOOPBACK}:{planner.port}",

@@ -17,6 +17,8 @@ from bridge.table.model import Column
 from bridge.types import BIGINT, TIMESTAMP
 from tests.engines.stack import ZONE, Stack, register
 
+pytestmark = pytest.mark.full
+
 FORMS = ("int96", "utc", "local")
 # Around both changes of the clock in 2013, and two quiet months.
 STARTS = (dt.datetime(2013, 1, 5), dt.datetime(2013, 3, 10), dt.datetime(2013, 11, 2, 23))

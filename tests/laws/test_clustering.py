@@ -8,7 +8,6 @@ die. After every step the rows that readers find are compared with those of the 
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections import Counter
 from contextlib import suppress
@@ -38,8 +37,9 @@ from tests.support.clustered import SMALL, advised, executed, read, rows_in, sch
 from tests.support.index_builds import Dying, Killed
 from tests.support.lake import NAME, Lake, age
 from tests.support.published import Life, cleaned
+from tests.tiers import examples
 
-EXAMPLES = 300 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 5
+EXAMPLES = examples(5, 5, 300)
 STEPS = st.sampled_from(
     ["write", "write", "write", "overwrite", "delete", "drop", "refresh", "refresh", "full",
      "schedule", "schedule", "execute", "execute", "die", "die", "cancel", "clean", "lose", "bloom",

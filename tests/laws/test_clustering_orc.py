@@ -6,7 +6,6 @@ and in whether their text is declared with lengths.
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from pathlib import Path
@@ -23,10 +22,11 @@ from bridge.clustering.registry import layout
 from bridge.clustering.rewrite import GroupTask, rewrite_group
 from tests.laws.test_orc import OrcLake, write
 from tests.support.strategies import Case, cases, table
+from tests.tiers import examples
 from tests.unit.clustering.test_orc import described
 from tests.unit.clustering.test_rewrite import STORAGE, state_of
 
-EXAMPLES = 400 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 25
+EXAMPLES = examples(25, 25, 400)
 CODECS = ("uncompressed", "zlib", "snappy", "lz4", "zstd")
 seen: Counter[str] = Counter()
 

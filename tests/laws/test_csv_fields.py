@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import random
 
 import pytest
 
 from bridge.file_formats.readers.csv_fields import FieldCutter, FieldSyntax, cut_line
+from tests.tiers import examples
 
-ROUNDS = 20_000 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 1_000
+ROUNDS = examples(1_000, 1_000, 20_000)
 SYNTAXES = ((",", '"', "\\"), (";", "'", "|"), ("\t", '"', "\x01"), (" ", '"', "\\"))
 OTHERS = ["\ufeff", "a", "N", " ", "\x85", "\U0001f600", "\x0b", "\u2028", "é"]
 PLACES = [0, 1, 3]

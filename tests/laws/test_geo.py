@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from pathlib import Path
@@ -18,9 +17,10 @@ from bridge.index.kinds import evaluate_indexes
 from bridge.types import DOUBLE, FLOAT, HIVE, TRINO, Field
 from skipbridge_geo.kind import KIND
 from tests.support.lake import Lake
+from tests.tiers import examples
 
 FILES, PREDICATES = 250, 220
-TABLES = 20 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 4
+TABLES = examples(4, 4, 20)
 asked: Counter[str] = Counter()
 
 

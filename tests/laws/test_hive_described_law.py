@@ -9,7 +9,6 @@ some partitions are of another format.
 from __future__ import annotations
 
 import json
-import os
 import random
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -55,8 +54,9 @@ from tests.support.hive_described import Columns, Stored, otherwise, read_orc, r
 from tests.support.hive_filters import Filter, Judge, Node, call, encoded
 from tests.support.lake import NAME, Lake, age
 from tests.support.strategies import Table
+from tests.tiers import examples
 
-TABLES = 600 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 12
+TABLES = examples(12, 12, 600)
 PARTITIONS, FILES, ASKED = 6, 3, 40
 VECTORS = Path(__file__).parents[1] / "vectors" / "hive_described.json"
 _DAY = 86_400_000_000

@@ -1,12 +1,11 @@
 """The law of every index kind alone and of all together: a file with a matching row is never NEVER.
 
 A table has hundreds of small files, each written a little differently; one build makes all indexes.
-``SKIPBRIDGE_LAWS=nightly`` asks five times as often.
+``--tier=nightly`` asks five times as often.
 """
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from pathlib import Path
@@ -20,9 +19,10 @@ from bridge.types import DATE, DOUBLE, HIVE, INTEGER, STRING, TIMESTAMP, TRINO, 
 from tests.support.functions import random_call, random_predicate
 from tests.support.kinds_law import RequestedIndexes, leaf_names
 from tests.support.strategies import TYPES, Case, Table, expression, table
+from tests.tiers import examples
 
 FILES, PREDICATES = 300, 70
-TABLES = 60 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 12
+TABLES = examples(12, 12, 60)
 COLUMNS = ("values", "bloom")
 _MODES = ("none", "counts", "truncate(1)", "truncate(2)", "full")
 asked: Counter[str] = Counter()

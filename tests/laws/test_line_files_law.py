@@ -12,7 +12,6 @@ import datetime
 import gzip
 import itertools
 import json
-import os
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -41,8 +40,9 @@ from tests.support.kinds_law import RowsOracle
 from tests.support.lake import NAME, kept
 from tests.support.strategies import Table, expression
 from tests.support.text_engines import DIFFER
+from tests.tiers import examples
 
-TABLES = 120 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 12
+TABLES = examples(12, 12, 120)
 FILES, PREDICATES = 40, 25
 MARK = "\ufeff"
 SERDES = {

@@ -8,7 +8,6 @@ last, and Trino the one in lower case.
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -27,8 +26,9 @@ from bridge.index.registry import kind
 from bridge.table.model import Column
 from bridge.types import BIGINT, TRINO, Field, struct
 from tests.support.lake import Lake
+from tests.tiers import examples
 
-TABLES = 60 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 4
+TABLES = examples(4, 4, 60)
 FILES = 60
 NAMES = ("s", "i", "k", "sinif", "kis", "σ", "μ", "é", "ß", "i\u0307", "a", "ik")
 ALIKE = ("sSſ", "kK\u212a", "iIıİ", "σΣς", "μΜµ", "éÉ", "ß", "aA", "nN", "fF", "zZ", "\u0307")

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -32,9 +31,9 @@ from tests.support.clustered import SMALL, executed, read, scheduled
 from tests.support.index_builds import Killed
 from tests.support.lake import Lake, age
 from tests.support.published import Life, cleaned, published
+from tests.tiers import examples
 
-NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
-EXAMPLES = 300 if NIGHTLY else 6
+EXAMPLES = examples(6, 6, 300)
 Rows = Counter[tuple[Any, ...]]
 STEPS = st.sampled_from(
     ["write", "write", "overwrite", "delete", "late", "late", "refresh", "cluster", "cluster",

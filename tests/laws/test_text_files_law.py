@@ -8,7 +8,6 @@ differ, the reader must have left the column or the file out. Pruning must happe
 from __future__ import annotations
 
 import gzip
-import os
 import random
 import zlib
 from collections import Counter
@@ -22,8 +21,9 @@ from bridge.types import BIGINT, STRING, Type
 from tests.support import text_engines
 from tests.support.text_engines import DIFFER
 from tests.support.text_files import TYPES, json_value, read, value
+from tests.tiers import examples
 
-FILES = 12_000 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 900
+FILES = examples(900, 900, 12_000)
 OPENCSV = "org.apache.hadoop.hive.serde2.OpenCSVSerde"
 LAZY = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 HCATALOG = "org.apache.hive.hcatalog.data.JsonSerDe"

@@ -7,7 +7,6 @@ Indexes that an older reader made, which believed all this, are asked, too.
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -24,9 +23,10 @@ from bridge.table.model import Column
 from bridge.types import BIGINT, STRING, Type, decimal
 from tests.support import footers
 from tests.support.lake import Lake, age, kept
+from tests.tiers import examples
 
 FILES = 60
-TABLES = 6 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 1
+TABLES = examples(1, 1, 6)
 WIDE = decimal(20, 2)
 COLUMNS = {"d": WIDE, "v": WIDE, "s": STRING, "c": STRING, "i": BIGINT}
 _WIDTH = 9

@@ -1,13 +1,12 @@
 """27: a damaged file is unknown; it neither ends the process nor has a bound that is wrong.
 
-``SKIPBRIDGE_LAWS=nightly`` damages 100,000 footers, 10,000 Parquet files, 20,000 ORC files. Two in
+``--tier=nightly`` damages 100,000 footers, 10,000 Parquet files, 20,000 ORC files. Two in
 10,000 of the ORC files end Arrow's own reader, and the child process that it runs in; another one
 keeps it busy until its time is up.
 """
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
@@ -24,9 +23,9 @@ from bridge.index.collect import FileTask, Reading, ThreadCollector
 from bridge.storage.child import ChildReader
 from bridge.storage.routed import open_storage
 from tests.support.damage import damaged_orc, orc_files, parquet_files, wrong_bounds
+from tests.tiers import nightly
 
 ENDS_THE_READER, NEVER_ENDS = (4564, 7358), 19125
-_NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
 
 
 def test_27_whole_files_are_told_right() -> None:
@@ -71,7 +70,7 @@ def test_27_an_orc_file_that_never_ends(tmp_path: Path) -> None:
     [("footer", 1500, 100_000), ("data", 150, 10_000), ("orc", 300, 20_000)],
 )
 def test_27_damaged_files(what: str, few: int, many: int) -> None:
-    count = many if _NIGHTLY else few
+    count = many if nightly() else few
     first, end = 0, count
     tally: Counter[str] = Counter()
     while first < end:

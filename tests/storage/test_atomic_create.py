@@ -17,12 +17,9 @@ from tests.support.racers import race
 ROUNDS = 20
 
 
-NIGHTLY = pytest.mark.skipif(
-    os.environ.get("SKIPBRIDGE_LAWS") != "nightly", reason="a second form of the race: nightly"
+@pytest.mark.parametrize(
+    ("processes", "threads"), [(4, 4), pytest.param(1, 16, marks=pytest.mark.nightly)]
 )
-
-
-@pytest.mark.parametrize(("processes", "threads"), [(4, 4), pytest.param(1, 16, marks=NIGHTLY)])
 def test_30_one_of_many_creates_a_name(place: Place, processes: int, threads: int) -> None:
     told = race(place.root, place.options, ROUNDS, processes, threads)
     assert [len(winners) for winners in told] == [1] * ROUNDS

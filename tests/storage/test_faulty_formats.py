@@ -1,6 +1,6 @@
 """Tables of every format on a store that fails: a scan tells the right rows, or it fails.
 
-``SKIPBRIDGE_LAWS=nightly`` asks 120 scans of each kind of table, and clusters 25 tables of each
+``--tier=nightly`` asks 120 scans of each kind of table, and clusters 25 tables of each
 format, with faults at 1 to 20 % of the requests in every step.
 """
 
@@ -32,14 +32,15 @@ from bridge.jobs.index_table import index_table
 from bridge.jobs.segments import add, indexes, tables
 from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
-from tests.storage.test_faulty_store import NIGHTLY, some_faults
+from tests.storage.test_faulty_store import some_faults
 from tests.support.format_files import avro_bytes, orc_bytes
 from tests.support.hudi_fixtures import hudi_fixtures
 from tests.support.slow_store import Behaviour, SlowStore
 from tests.support.versitygw import BUCKET, Versitygw
+from tests.tiers import examples
 
-SCANS = 120 if NIGHTLY else 8
-TABLES = 25 if NIGHTLY else 1
+SCANS = examples(8, 8, 120)
+TABLES = examples(1, 1, 25)
 FILES, ROWS = 12, 40
 WHERE = ("", "id BETWEEN 60 AND 130", "id >= 300 AND kind = 'k2'", "kind = 'k1'")
 TOLD = (StorageFailure, FileUnreadable, IndexConflict)

@@ -1,7 +1,7 @@
 """An index that is built, refreshed and cleaned on a store that fails is as one built without.
 
 versitygw behind a proxy that fails 1 to 20 % of the requests. Between the builds files are added,
-written again and deleted. ``SKIPBRIDGE_LAWS=nightly`` makes 51 builds in place of 3.
+written again and deleted. ``--tier=nightly`` makes 51 builds in place of 3.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ from bridge.table.directory_catalog import DirectoryCatalog
 from bridge.table.directory_lister import DirectoryLister
 from bridge.table.model import Column, Partition, Table, TableName
 from bridge.types import BIGINT, STRING
-from tests.storage.test_faulty_store import NIGHTLY, faulty, some_faults
+from tests.storage.test_faulty_store import faulty, some_faults
 from tests.storage.test_requests_in_flight import content
 from tests.support.directories import in_directories
 from tests.support.lake import drained
 from tests.support.slow_store import Behaviour, SlowStore
 from tests.support.versitygw import BUCKET, Versitygw
+from tests.tiers import examples, nightly
 
-LIVES, ROUNDS = (17, 3) if NIGHTLY else (1, 3)
+LIVES, ROUNDS = examples((1, 3), (1, 3), (17, 3))
 PARTITIONS = ("p=0", "p=1", "p=2")
 TOLD = (StorageFailure, FileUnreadable, IndexConflict)
 ROWS = 20
@@ -184,6 +185,6 @@ def test_files_were_skipped_and_the_lives_had_faults() -> None:
     if not happened:
         pytest.skip("the law was not asked in this run")
     assert happened["files kept"] < happened["files"] / 2, happened
-    if NIGHTLY:
+    if nightly():
         assert happened["faults"] > 3 * LIVES and happened["builds failed"], happened
         assert happened["builds done"] and happened["cleans done"], happened

@@ -2,12 +2,11 @@
 
 versitygw behind a proxy that fails 1 to 20 % of the requests, from a seed: 503, 500, resets, bodies
 cut short, answers that never come or stop half-way, answers lost after the store has done what was
-asked. ``SKIPBRIDGE_LAWS=nightly`` asks many times as often.
+asked. ``--tier=nightly`` asks many times as often.
 """
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -29,10 +28,10 @@ from tests.storage.test_requests_in_flight import bounds, build, content, put_al
 from tests.support.lake import drained
 from tests.support.slow_store import Behaviour, SlowStore
 from tests.support.versitygw import BUCKET, Versitygw
+from tests.tiers import examples
 
-NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
-BUILDS = 50 if NIGHTLY else 6
-QUERIES = 2_000 if NIGHTLY else 60
+BUILDS = examples(6, 6, 50)
+QUERIES = examples(60, 60, 2_000)
 FAULTS = ("503", "500", "reset", "cut", "lost", "hang", "stall", "expired")
 happened: Counter[str] = Counter()
 

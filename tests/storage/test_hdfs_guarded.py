@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,9 +19,7 @@ from tests.support.hdfs import Hdfs, start_hdfs
 from tests.support.kdc import REALM, running_realm
 from tests.support.kerberos import KerberosMissing
 
-pytestmark = pytest.mark.skipif(
-    os.environ.get("SKIPBRIDGE_LAWS") != "nightly", reason="HDFS in other shapes: nightly"
-)
+pytestmark = pytest.mark.nightly
 SERVICES = ("hdfs/localhost", "HTTP/localhost")
 
 

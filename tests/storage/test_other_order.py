@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from threading import Event
@@ -33,8 +32,8 @@ from tests.support.other_order import (
     files_first,
     in_no_order,
 )
+from tests.tiers import nightly
 
-NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
 ROOT = f"s3://{BUCKET}/ordered/t"
 DIRECTORIES = ("", "a/", "a-b/", "a.c/", "a/x/", "a/x-y/", "a/x/0/", "A/", "ä/", "a b/")
 NAMES = [f"{place}{n}.f" for place in DIRECTORIES for n in range(9)]
@@ -102,8 +101,8 @@ def some(names: list[str]) -> st.SearchStrategy[set[str]]:
 
 
 @settings(
-    max_examples=600 if NIGHTLY else 60,
-    derandomize=not NIGHTLY,
+    max_examples=600 if nightly() else 60,
+    derandomize=not nightly(),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

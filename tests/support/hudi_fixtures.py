@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import json
-import os
 import shutil
 import tarfile
 import tempfile
@@ -21,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from tests.fixtures.hudi.text import arrow_fields, decode
+from tests.tiers import nightly
 
 ARCHIVES = Path(__file__).parents[1] / "fixtures" / "hudi"
 BUNDLES = ("0.15.0", "1.0.2", "1.2.0")
@@ -167,8 +167,8 @@ def hudi_fixtures(
 
 
 def few(fixtures: Sequence[HudiFixture]) -> list[HudiFixture]:
-    """A third of them, and all of ``SKIPBRIDGE_LAWS=nightly``; each name once at least."""
-    if os.environ.get("SKIPBRIDGE_LAWS") == "nightly":
+    """A third of them, and all of ``--tier=nightly``; each name once at least."""
+    if nightly():
         return list(fixtures)
     chosen: dict[str, HudiFixture] = {}
     for one in fixtures:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from api_flights import flights
 
 import bridge
+from tests.unit.api.api_flights import flights
 
 
 @pytest.fixture

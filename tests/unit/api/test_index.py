@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from api_flights import write
 
 import bridge
+from tests.unit.api.api_flights import write
 
 
 def kept(table: bridge.Table, where: str, **options: Any) -> int:

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.orc as po
 import pyarrow.parquet as pq
 import pytest
-from api_flights import write
 
 import bridge
 from bridge.table.partition import escape
+from tests.unit.api.api_flights import write
 
 
 def ids(found: Any) -> list[int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import math
-import os
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +17,9 @@ from bridge.clustering.layouts.layout import arranged
 from bridge.clustering.ranks import boundaries, rank, scaled_ranks
 from bridge.clustering.registry import layout, layouts
 from bridge.errors import InvalidConfiguration
+from tests.tiers import examples
 
-EXAMPLES = 2000 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 60
+EXAMPLES = examples(60, 60, 2000)
 
 
 @pytest.mark.parametrize(("axes", "bits"), [(2, 4), (3, 3), (4, 2), (6, 1)])

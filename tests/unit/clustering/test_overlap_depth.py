@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 
 import numpy as np
@@ -12,8 +11,9 @@ from hypothesis import strategies as st
 from bridge.clustering.depth import deeper_than, of_one_rewrite, overlap_depth
 from bridge.clustering.groupings.grouping import Candidates
 from bridge.index.replaced_files import FileState, Replacement, composed
+from tests.tiers import examples
 
-EXAMPLES = 3000 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 150
+EXAMPLES = examples(150, 150, 3000)
 RANGES = st.tuples(st.integers(0, 20), st.integers(0, 8)).map(lambda r: (r[0], r[0] + r[1]))
 
 

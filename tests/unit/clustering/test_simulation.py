@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import math
-import os
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -42,8 +41,9 @@ from bridge.planner.predicate_log import Logged
 from bridge.storage.routed import open_storage
 from bridge.types import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, TRINO, Field
 from bridge.types import decimal as of
+from tests.tiers import examples
 
-EXAMPLES = 2000 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 60
+EXAMPLES = examples(60, 60, 2000)
 FIELDS = (
     Field("x", BIGINT),
     Field("s", STRING),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 
 import pyarrow as pa
@@ -11,9 +10,10 @@ import pytest
 from bridge.expression.function_catalog import call
 from bridge.expression.like_match import like_mask
 from bridge.expression.text import parse_where
+from tests.tiers import examples
 
 ALPHABET = (*"\\%_\\%_ab\n\r.*[$^QE", "\0", "é", "\u2028", "\U0001f600")
-PATTERNS = 200_000 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 12_000
+PATTERNS = examples(12_000, 12_000, 200_000)
 
 
 def tokens(pattern: str) -> list[str] | None:
