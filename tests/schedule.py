@@ -109,45 +109,43 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 # Servers --------------------------------------------------------------------------------------
 
+_running: dict[str, tuple[Any, Any]] = {}
+_restarted: set[str] = set()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Any:
+    value = yield
+    if fixturedef.scope == "session" and fixturedef.func.__module__.startswith("tests."):
+        _running[fixturedef.argname] = (fixturedef, request)
+    return value
+
+
+def pytest_fixture_post_finalizer(fixturedef: Any) -> None:
+    if fixturedef.scope == "session":
+        _running.pop(fixturedef.argname, None)
+
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """A server that died is named and started once more, with all that was made in it."""
-    for name, definition in _servers(item):
-        server = getattr(definition.cached_result[0], "server", None)
-        if server is None or server.alive or name in _restarted:
+    for name, (definition, request) in list(_running.items()):
+        if name in _restarted or name not in item.fixturenames:  # type: ignore[attr-defined]
             continue
-        _restarted.add(name)
-        item.add_report_section("setup", "servers", f"{name} died and was started once more")
-        print(f"\n{name} (process {server.pid}) died: it is started once more; see {server.log}")
-        definition.finish(item._request)  # type: ignore[attr-defined]
+        server = getattr(definition.cached_result[0], "server", None)
+        if server is not None and not server.alive:
+            _restarted.add(name)
+            print(f"\n{name} (process {server.pid}) died and is started once more: {server.log}")
+            definition.finish(request)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """The servers of a unit end with its last test."""
-    here = unit_of(module_of(item.nodeid))
-    if nextitem is None or unit_of(module_of(nextitem.nodeid)) == here:
+    if nextitem is None:
         return
-    for _, definition in _servers(item, everywhere=True):
-        definition.finish(item._request)  # type: ignore[attr-defined]
-
-
-_restarted: set[str] = set()
-
-
-def _servers(item: pytest.Item, *, everywhere: bool = False) -> list[tuple[str, Any]]:
-    """Fixtures of the session that are set up now: those that the test uses, or all."""
-    known = item.session._fixturemanager._arg2fixturedefs
-    names = known if everywhere else item.fixturenames  # type: ignore[attr-defined]
-    return [
-        (name, definition)
-        for name in names
-        for definition in known.get(name, ())
-        if definition.scope == "session"
-        and definition.func.__module__.startswith("tests.")
-        and definition.cached_result is not None
-        and definition.cached_result[2] is None
-    ]
+    if unit_of(module_of(nextitem.nodeid)) != unit_of(module_of(item.nodeid)):
+        for definition, request in reversed(list(_running.values())):
+            definition.finish(request)
 
 
 # Timings --------------------------------------------------------------------------------------

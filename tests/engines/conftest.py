@@ -265,7 +265,7 @@ def _stack(
             jvm_options=LIGHT_JVM,
         )
         with start_trino(spec) as server:
-            running.trino_port = server.port
+            running.trino_port, running.server = server.port, server
             yield running
     finally:
         running.stop_planner()

@@ -59,6 +59,7 @@ class Stack:
     Attributes:
         python_path: where the planner finds plugins; taken up when it starts.
         processes: of the planner, behind one port; taken up when it starts.
+        server: Trino's process.
     """
 
     directory: Path
@@ -68,6 +69,7 @@ class Stack:
     everything: Everything
     python_path: str = ""
     processes: int = 1
+    server: Server | None = None
     _planner: Server | None = field(default=None, repr=False)
 
     @property
