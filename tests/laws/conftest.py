@@ -8,7 +8,7 @@ from tests.tiers import drawn_anew, examples
 
 settings.register_profile(
     "laws",
-    max_examples=examples(150, 300, 6000),
+    max_examples=examples(300, 300, 6000),
     derandomize=not drawn_anew(),
     deadline=None,
     suppress_health_check=list(HealthCheck),
