@@ -63,6 +63,12 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     _chosen["seed"] = "" if known.seed is None else str(known.seed)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    if _chosen["seed"]:
+        config.option.hypothesis_seed = _chosen["seed"]
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     kept, left = [], []
     for item in items:

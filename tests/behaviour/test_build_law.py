@@ -33,6 +33,7 @@ from bridge.planner.request import ScanRequest
 from bridge.storage.port import Storage
 from bridge.table.model import Column, TableName
 from bridge.types import BIGINT, STRING
+from tests import tiers
 from tests.support.directories import in_directories
 from tests.support.index_builds import Dying, Killed
 from tests.support.lake import Lake, drained
@@ -285,7 +286,7 @@ class History:
 
 @pytest.mark.parametrize("seed", range(HISTORIES))
 def test_27_no_history_skips_a_matching_file_or_leaks(seed: int, tmp_path: Path) -> None:
-    history = History(random.Random(seed), tmp_path)
+    history = History(random.Random(tiers.seed(seed)), tmp_path)
     events = (
         (history.write, 5), (history.damage, 2), (history.delete, 2), (history.whole_build, 6),
         (history.killed_build, 3), (history.rival_build, 2), (history.break_manifest, 2),

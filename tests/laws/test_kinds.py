@@ -19,7 +19,7 @@ from bridge.types import DATE, DOUBLE, HIVE, INTEGER, STRING, TIMESTAMP, TRINO, 
 from tests.support.functions import random_call, random_predicate
 from tests.support.kinds_law import RequestedIndexes, leaf_names
 from tests.support.strategies import TYPES, Case, Table, expression, table
-from tests.tiers import examples
+from tests.tiers import examples, seed
 
 FILES, PREDICATES = 300, 70
 TABLES = examples(12, 12, 60)
@@ -30,9 +30,9 @@ asked: Counter[str] = Counter()
 
 @pytest.mark.parametrize("number", range(TABLES))
 def test_every_kind_keeps_the_law(number: int, tmp_path: Path) -> None:
-    rng = random.Random(number)
+    rng = random.Random(seed(number))
     types = tuple(rng.choice((*TYPES, DOUBLE, STRING)) for _ in range(3))
-    case = Case(types, (TRINO, HIVE)[number % 2], number)
+    case = Case(types, (TRINO, HIVE)[number % 2], seed(number))
     data = table(rng, types, FILES, alike=number % 2 == 0)
     definitions = [
         kind(name).define(_options(name, column, rng))
@@ -63,11 +63,12 @@ def _built(path: Path, case: Case, data: Table, definitions: list[Definition]) -
 
 
 @pytest.mark.parametrize("number", range(TABLES))
+@pytest.mark.rule("40")
 def test_functions_keep_the_law(number: int, tmp_path: Path) -> None:
-    rng = random.Random(1000 + number)
+    rng = random.Random(seed(1000 + number))
     types = tuple(rng.choice((STRING, DATE, TIMESTAMP, INTEGER, *TYPES)) for _ in range(2))
     types = (*types, rng.choice((STRING, DATE, TIMESTAMP, INTEGER)))
-    case = Case(types, (TRINO, HIVE)[number % 2], number)
+    case = Case(types, (TRINO, HIVE)[number % 2], seed(number))
     data = table(rng, types, FILES)
     calls: dict[Call, Type] = {}
     for path, type in data.paths.items():

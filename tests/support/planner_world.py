@@ -20,6 +20,7 @@ from bridge.types import BIGINT, INTEGER, STRING, TIMESTAMP_TZ, Value
 from tests.support.arrow import arrow_table
 from tests.support.lake import NAME, Lake, age, owned
 from tests.support.strategies import Case, Table, expression, table
+from tests.tiers import drawn_anew
 
 FILES = 10
 MODES = ("live", "cached(60s)", "snapshot")
@@ -45,7 +46,7 @@ asked: Counter[str] = Counter()
 LAW = settings(
     deadline=None,
     max_examples=40,
-    derandomize=True,
+    derandomize=not drawn_anew(),
     suppress_health_check=list(HealthCheck),
 )
 
