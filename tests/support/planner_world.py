@@ -37,7 +37,7 @@ KEYS: dict[str | None, tuple[Value | None, ...]] = {
 }
 
 
-TEXTS = ("a", "b=c/d", "ä %", "__x")
+TEXTS = ("a", "b=c/d", "ä %", "__x", "%61", "b%3Dc%252Fd")
 
 
 asked: Counter[str] = Counter()
