@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 import bridge
 from tests.support.hudi_tables import HudiTable, Written
 from tests.support.hudi_writer import avro_block
+from tests.tiers import examples
 
 COMMIT_TIME, EVENT_TIME = "COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"
 _META = ("commit_time", "commit_seqno", "record_key", "partition_path", "file_name")
@@ -266,7 +267,7 @@ def ask(table: Table, opened: bridge.Table, random: Random, count: int) -> int:
 
 @pytest.mark.parametrize("version", [8, 9])
 @pytest.mark.parametrize("mode", [COMMIT_TIME, EVENT_TIME])
-@settings(max_examples=settings.default.max_examples // 100)
+@settings(max_examples=examples(5, 5, 60))  # of one, only the simplest history is drawn
 @given(random=st.randoms(use_true_random=False))
 def test_skipping_and_merging_is_merging_and_filtering(
     version: int, mode: str, random: Random
