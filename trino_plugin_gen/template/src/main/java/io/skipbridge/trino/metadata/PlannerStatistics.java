@@ -21,7 +21,7 @@ import java.util.concurrent.ConcurrentHashMap;
  * Requests statistics and aggregates from the planner, for the queries of one transaction. The engine repeats its requests while it plans, so
  * each is sent once per query. All requests of a query about a table go to one process, because the results hold for its file set.
  */
-final class PlannerStatistics
+class PlannerStatistics
 {
     private static final Logger log = Logger.get(PlannerStatistics.class);
 
