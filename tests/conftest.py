@@ -17,8 +17,9 @@ from hypothesis import settings
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
 
-NAMED = re.compile(r"^test_(?:rule_)?(m[1-4]|0?[1-9]|[12][0-9]|30)_")
-RULES = ("M1", "M2", "M3", "M4", *(str(n) for n in range(1, 31)))
+NAMED = re.compile(r"^test_(?:rule_)?(m[1-4]|0?[1-9]|[1-9][0-9])_")
+_PAGE = Path(__file__).parents[1] / "docs/concepts/rules.md"
+RULES = tuple(re.findall(r"^\*\*(M[1-4]|\d+)\. ", _PAGE.read_text(), re.MULTILINE))
 
 
 def rule_of(name: str) -> str | None:

@@ -181,6 +181,7 @@ def test_a_page_that_does_not_fit_its_checksum_is_damage(tmp_path: Path) -> None
     assert f"file://{paths[1]}" in {uri for _, uri in owned(all_of(lake))}
 
 
+@pytest.mark.rule("32")
 def test_a_page_with_fewer_rows_than_its_footer_says_is_damage(tmp_path: Path) -> None:
     lake = Lake(tmp_path, (Column("x", BIGINT),))
     for i in range(3):

@@ -242,6 +242,7 @@ def test_reasons_are_of_the_file_that_was_asked_about(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("freshness", ["live", "cached(60s)"])
+@pytest.mark.rule("43")
 def test_a_partition_whose_directory_is_gone_is_an_error(lake: Lake, freshness: str) -> None:
     lake.partition_values.append(("8", "gone"))
     planner = lake.planner()

@@ -222,6 +222,7 @@ class Meanwhile(LakePlaces):
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.rule("44")
 def test_an_overwrite_during_the_switch_wins(lake: Lake, when: str) -> None:
     """INSERT OVERWRITE by a writer that looked the location up before."""
     old = place(lake)
@@ -345,6 +346,7 @@ def test_clean_keeps_what_is_younger_than_the_retention(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("partitioned", [False, True])
+@pytest.mark.rule("38")
 def test_clean_deletes_nothing_that_another_table_reads(tmp_path: Path, partitioned: bool) -> None:
     """Two tables share a location: one is published, and each of them is cleaned."""
     keys = (Column("day", STRING),) if partitioned else ()
@@ -434,6 +436,7 @@ def test_clean_while_a_location_is_switched_back_loses_no_row(lake: Lake, when: 
     assert bool(report.published) == (when == "before")
 
 
+@pytest.mark.rule("38")
 def test_clean_leaves_alone_what_a_broken_table_may_read(lake: Lake) -> None:
     """Nobody can tell where it lies. All that only clustering knows is cleaned nevertheless."""
     home = place(lake)

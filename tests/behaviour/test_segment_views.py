@@ -304,7 +304,7 @@ def test_the_index_of_a_view_skips_its_files(facts: Facts) -> None:
         )
 
 
-@pytest.mark.rule("31")
+@pytest.mark.rule("37")
 def test_files_of_views_are_believed_though_an_older_reader_indexed_them(
     facts: Facts, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -272,6 +272,7 @@ def asked(seed: int, root: Path) -> Counter[str]:
     return counts
 
 
+@pytest.mark.rule("41")
 def test_no_row_of_hives_is_left_out(tmp_path: Path) -> None:
     counts: Counter[str] = Counter()
     for seed in range(TABLES):

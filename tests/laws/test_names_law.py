@@ -87,6 +87,7 @@ def asks(rng: random.Random, name: tuple[str, ...]) -> Predicate:
 
 @pytest.mark.parametrize("number", range(TABLES))
 @pytest.mark.parametrize("nested", (False, True), ids=("columns", "fields"))
+@pytest.mark.rule("48")
 def test_no_spelling_of_a_name_hides_a_row(number: int, nested: bool, tmp_path: Path) -> None:
     rng = random.Random(f"{number} {nested}")
     names = rng.sample(NAMES, 3)

@@ -161,6 +161,7 @@ _WRITES = _STEPS.filter(lambda s: not isinstance(s, Meddle))
 @example([], [Remove("p=1/q=1")], [Write("p=1/q=1", "first")])
 @example([Remove("p=1/q=1")], [Write("p=1/q=1", "first")], [Write("p=1/q=1", "longer")])
 @_FEW
+@pytest.mark.rule("44")
 def test_two_syncs_at_once_come_to_what_lies_on_storage(
     before: list[Step], seen: list[Step], between: list[Step]
 ) -> None:

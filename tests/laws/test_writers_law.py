@@ -272,7 +272,7 @@ def asked(column: str, type: Type, op: Op, given: Any) -> Predicate:
     return Predicate(op, Reference((column,)), (Literal(value, type),))
 
 
-@pytest.mark.rule("31")
+@pytest.mark.rule("37")
 @pytest.mark.parametrize("seed", range(TABLES))
 @pytest.mark.parametrize("writer", WRITERS)
 def test_nothing_is_lost_for_a_writers_mistake(writer: str, seed: int, tmp_path: Path) -> None:
@@ -300,7 +300,7 @@ def without_doubts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("bridge.file_formats.readers.parquet_statistics.doubts_about", lambda *_: None)
 
 
-@pytest.mark.rule("31")
+@pytest.mark.rule("37")
 @pytest.mark.parametrize("writer", [BARE, "Polars"])
 def test_what_an_older_reader_believed_is_unknown_until_a_refresh(
     writer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

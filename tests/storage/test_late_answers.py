@@ -132,6 +132,7 @@ def test_21_a_build_on_a_store_that_stops_answering(
 
 
 @pytest.mark.parametrize("fault", LATE)
+@pytest.mark.rule("47")
 def test_a_plan_whose_listing_never_comes(
     fault: str, gateway: Versitygw, calm: SlowStore, direct: Storage, tmp_path: Path, short: None
 ) -> None:
@@ -175,6 +176,7 @@ OF_HDFS: dict[str, Callable[[Storage, str], Any]] = {
 
 
 @pytest.mark.parametrize("asked", OF_HDFS)
+@pytest.mark.rule("47")
 def test_a_name_node_that_never_answers_is_an_error(asked: str, short: None) -> None:
     """It listens, and that is all. The library would wait for ever."""
     with socket.create_server(("127.0.0.1", 0)) as silent:

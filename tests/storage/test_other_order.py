@@ -248,6 +248,7 @@ def test_another_order_is_told_once_and_remembered(
     assert f"{first} came after {second}" in told.message
 
 
+@pytest.mark.rule("31")
 def test_a_listing_of_too_many_files_to_remember_fails_once(
     front: OtherOrder, store: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

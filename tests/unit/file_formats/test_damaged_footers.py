@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 FLIPS = """
 import io, struct
 from contextlib import suppress
@@ -29,6 +31,7 @@ print("alive")
 """
 
 
+@pytest.mark.rule("32")
 def test_no_flipped_bit_ends_the_process() -> None:
     # In a process of its own: Arrow ends it where an error has no way out.
     done = subprocess.run([sys.executable, "-c", FLIPS], capture_output=True, text=True)

@@ -82,6 +82,7 @@ def outcome(data: bytes, entries: list[tuple[bytes, bytes]]) -> str:
 
 
 @pytest.mark.parametrize("compressed", [True, False])
+@pytest.mark.rule("35")
 def test_truncated_at_every_byte_is_an_error(compressed: bool) -> None:
     entries = entries_of(9)
     data = hfile(entries, compressed=compressed, levels=2)

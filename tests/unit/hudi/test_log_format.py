@@ -101,6 +101,7 @@ def test_bytes_between_whole_blocks_are_damage() -> None:
 
 
 @pytest.mark.parametrize("length", [-1, 0, 7, -(1 << 63)])
+@pytest.mark.rule("32")
 def test_a_length_that_no_block_has_is_damage(length: int) -> None:
     with pytest.raises(FileCorrupt, match="its length is"):
         parse_blocks(MAGIC + struct.pack(">q", length) + b"\0" * 40, URI)

@@ -270,6 +270,7 @@ def test_only_the_first_of_two_rows_with_a_key_meets_the_logs(slice: Slice) -> N
     assert sorted(slice.read(EVENT).column("v").to_pylist()) == ["two", "x"]
 
 
+@pytest.mark.rule("51")
 def test_duplicates_that_hudi_finds_by_position_are_refused(slice: Slice) -> None:
     slice.with_base(("a", "one", 1), ("a", "two", 1), ("b", "x", 1))
     block = avro_block("1", AVRO, [{KEY: "b", "v": "y", "ts": 2}], record_positions="AQA=")
@@ -305,6 +306,7 @@ def test_keys_of_a_table_without_meta_columns(slice: Slice) -> None:
         slice.read(dates, schema=schema.set(0, pa.field("id", pa.float64())))
 
 
+@pytest.mark.rule("48")
 def test_names_may_differ_in_case(slice: Slice) -> None:
     schema = pa.schema([("id", pa.int32()), ("part", pa.string()), ("ts", pa.int64())])
     fields = [("Id", "int"), ("Part", "string"), ("Ts", "long")]

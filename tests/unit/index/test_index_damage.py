@@ -103,7 +103,7 @@ def test_27_a_newer_reader_tries_again_once(lake: Lake, monkeypatch: pytest.Monk
     assert files_of(lake) == held
 
 
-def test_31_a_reader_that_believes_less_reads_all_again_once(
+def test_37_a_reader_that_believes_less_reads_all_again_once(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(lake, 3)
@@ -115,7 +115,7 @@ def test_31_a_reader_that_believes_less_reads_all_again_once(
     assert lake.build().read == 0
 
 
-def test_31_partitions_of_parquet_in_a_table_of_another_format_are_read_again_too(
+def test_37_partitions_of_parquet_in_a_table_of_another_format_are_read_again_too(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(lake, 3)

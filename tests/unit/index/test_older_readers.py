@@ -54,7 +54,7 @@ def reasons(lake: Lake) -> list[tuple[str, str]]:
         planner.lister.close()
 
 
-@pytest.mark.rule("31")
+@pytest.mark.rule("37")
 def test_min_and_max_are_unknown_until_the_files_are_read_again(lake: Lake, older: Older) -> None:
     fill(lake, 3)
     with older():
@@ -72,7 +72,7 @@ def test_min_and_max_are_unknown_until_the_files_are_read_again(lake: Lake, olde
     assert lake.build().read == 0
 
 
-@pytest.mark.rule("31")
+@pytest.mark.rule("37")
 def test_only_entries_of_older_readers_are_doubted(
     lake: Lake, older: Older, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,7 +91,7 @@ def test_only_entries_of_older_readers_are_doubted(
     assert kept(lake, 35) == ["f003"]
 
 
-@pytest.mark.rule("31")
+@pytest.mark.rule("37")
 def test_a_column_that_a_file_lacks_is_still_null(lake: Lake, older: Older) -> None:
     lake.write("f0", {"y": [1]})
     lake.write("f1", {"x": [5]})
@@ -100,7 +100,7 @@ def test_a_column_that_a_file_lacks_is_still_null(lake: Lake, older: Older) -> N
     assert kept(lake, 7) == ["f1"]
 
 
-@pytest.mark.rule("31")
+@pytest.mark.rule("37")
 def test_entries_that_were_read_from_the_data_stay(lake: Lake, older: Older) -> None:
     lake.format = "orc"
     lake.columns = (Column("x", BIGINT), Column("s", STRING))
@@ -114,7 +114,7 @@ def test_entries_that_were_read_from_the_data_stay(lake: Lake, older: Older) -> 
     assert reasons(lake) == [] and lake.build().read == 0
 
 
-@pytest.mark.rule("31")
+@pytest.mark.rule("37")
 def test_clustered_files_too(tmp_path: Path, older: Older) -> None:
     lake = Lake(tmp_path, columns=(Column("x", BIGINT), Column("s", STRING)))
     fill(lake, 4)

@@ -105,6 +105,7 @@ def test_a_location_that_is_not_known_here_may_be_anywhere(place: str) -> None:
 @pytest.mark.parametrize(
     "error", [MetastoreFailure("NullPointerException"), MetastoreUnavailable("closed")]
 )
+@pytest.mark.rule("36")
 def test_a_record_that_cannot_be_read_stops_nothing(error: Exception) -> None:
     records = Records({"good": "s3a://b/good"}, {"Broken": error})
     assert found(records) == {
@@ -136,6 +137,7 @@ def test_partitions_that_lie_near_are_found() -> None:
     assert records.calls == 1 + 4 + 1 + 2 + 2  # tables; far; big; odd; sick
 
 
+@pytest.mark.rule("36")
 def test_a_metastore_that_is_gone_stops_it() -> None:
     class Gone(Records):
         def get_all_databases(self) -> list[str]:

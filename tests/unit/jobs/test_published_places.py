@@ -80,6 +80,7 @@ def test_a_partition_is_switched_in_its_own_spelling(tmp_path: Path) -> None:
     assert second.sd.location == f"file://{lake.root}/p=2/q=y"
 
 
+@pytest.mark.rule("38")
 def test_sync_leaves_published_partitions_and_replaced_directories(tmp_path: Path) -> None:
     lake = lake_of(tmp_path, "p=1/q=x", "p=2/q=y")
     publish(lake, PARTS)
@@ -142,6 +143,7 @@ def test_an_unpartitioned_table_is_switched_with_its_index_and_sparks_path(tmp_p
         lake.sync(keys=())
 
 
+@pytest.mark.rule("44")
 def test_a_location_that_somebody_else_switched_is_left(tmp_path: Path) -> None:
     lake = lake_of(tmp_path, "p=1/q=x")
     places = places_of(lake)

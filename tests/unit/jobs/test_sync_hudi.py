@@ -215,6 +215,7 @@ def test_a_new_schema_reaches_every_partition(tmp_path: Path) -> None:
         sync_hudi(store, root)
 
 
+@pytest.mark.rule("45")
 def test_a_partition_registered_under_another_name_is_not_registered_twice() -> None:
     store, root = ModelTables(), OLD_COW.path()
     sync_hudi(store, root)

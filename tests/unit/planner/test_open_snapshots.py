@@ -62,6 +62,7 @@ def drawn(plan: ScanPlan) -> set[str]:
     return found
 
 
+@pytest.mark.rule("31")
 def test_the_oldest_go_when_all_hold_too_many_files() -> None:
     snapshots = OpenSnapshots(most_files=100)
     for number in range(4):

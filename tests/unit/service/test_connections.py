@@ -119,6 +119,7 @@ def test_two_hundred_clients_that_never_read(service: Service, held: ExitStack) 
             client.close_plan(plan.handle)
 
 
+@pytest.mark.rule("31")
 def test_without_file_descriptors_silent_connections_give_theirs(
     service: Service, held: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,6 +78,7 @@ def test_a_table_that_takes_long_is_undecided_and_asked_about_once(
     assert set(decided.locations) == {"db.t"} and decided.undecided == []
 
 
+@pytest.mark.rule("36")
 def test_a_table_whose_index_is_damaged_hides_no_other(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,6 +51,7 @@ def select(service: Service, asked: ttypes.PlanRequest) -> ttypes.SkippableFiles
     return service.handler.list_skippable_files(asked)
 
 
+@pytest.mark.rule("41")
 def test_a_query_that_was_compiled_with_other_columns_reads_every_file(service: Service) -> None:
     asked = request(equals("x", 1))
     for compiled, skipped in (("x", 8), ("y", 0), ("x,y", 0)):

@@ -114,6 +114,7 @@ def drain(source: SplitSource, max_splits: int = 5) -> list[str]:
 
 @settings(deadline=None, max_examples=50)
 @given(counts=st.lists(st.integers(0, 40), max_size=40), max_splits=st.integers(1, 20))
+@pytest.mark.rule("35")
 def test_exactly_once(counts: list[int], max_splits: int) -> None:
     with ThreadPoolExecutor(2) as executor:
         paths = drain(source_of(Plan(counts), executor), max_splits)
@@ -147,6 +148,7 @@ def test_failure_is_told_before_any_end(failure: BaseException, pool: ThreadPool
             token = batch.next_token
 
 
+@pytest.mark.rule("35")
 def test_a_failure_at_handing_out_is_no_end(pool: ThreadPoolExecutor) -> None:
     """The files that were being cut are in no batch, so that a repeated call may not go on."""
 

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from bridge.storage.local import LocalStorage
 from bridge.sync.discovered_partitions import DiscoveredPartitions, read_directories
 from bridge.sync.extractors import find_extractor
@@ -79,6 +81,7 @@ def test_values_that_a_key_cannot_hold_are_told(tmp_path: Path) -> None:
     assert found.unparsable == (("y=abc", "y is 'abc', no int"),)
 
 
+@pytest.mark.rule("45")
 def test_two_spellings_of_one_value_collide(tmp_path: Path) -> None:
     found = stored(tmp_path, "p=a b/f", "p=a%20b/f", "P=c/f", "p=c/f", "p=d/f")
     assert set(found.partitions) == {("d",)}
