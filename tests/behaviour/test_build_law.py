@@ -84,6 +84,7 @@ class History:
         self.lake = Lake(root, (Column("x", BIGINT), Column("s", STRING)))
         self.planner = self.lake.planner()
         self.rows: dict[str, list[tuple[int, str]] | None] = {}
+        self.shapes: dict[str, tuple[int, str]] = {}
         self.settings: IndexSettings | None = IndexSettings()
         self.moment = 0
         for _ in range(3):
@@ -100,12 +101,18 @@ class History:
         os.utime(path, (1.6e9 + self.moment, 1.6e9 + self.moment))
 
     def write(self) -> None:
-        """A new file, or one written again, damaged or not."""
+        """A new file, or one written again, damaged or not, often at the same size."""
         name = f"f{self.rng.randrange(8)}"
-        numbers = [self.rng.randrange(40) for _ in range(self.rng.choice((1, 3)))]
+        if self.rng.random() < 0.5:
+            name = self.rng.choice([name, *self.rows])
+        size = self.path(name).stat().st_size if self.path(name).exists() else -1
+        shape = self.rng.choice((1, 3)), self.rng.choice(("zstd", "none"))
+        count, compression = self.shapes[name] = self.shapes.get(name, shape)
+        numbers = [self.rng.randrange(40) for _ in range(count)]
         self.rows[name] = [(n, f"w{n}") for n in numbers]
         table = pa.table({"x": pa.array(numbers, pa.int64()), "s": [f"w{n}" for n in numbers]})
-        pq.write_table(table, self.path(name), compression=self.rng.choice(("zstd", "none")))
+        pq.write_table(table, self.path(name), compression=compression)
+        happened["rewritten at the same size"] += self.path(name).stat().st_size == size
         self.stamp(self.path(name))
 
     def damage(self) -> None:
@@ -307,3 +314,4 @@ def test_the_histories_were_full_and_pruning_did_happen() -> None:
     for what in ("built", "failed", "killed", "rival", "manifest broken", "cleaned"):
         assert happened[what] >= 10, happened
     assert happened["file of the index broken"] >= 10, happened
+    assert happened["rewritten at the same size"] >= 10, happened
