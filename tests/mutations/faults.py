@@ -126,8 +126,8 @@ FAULTS = (
     Fault(
         "time-ignored",  # an entry of a file that was rewritten at the same size
         "bridge/index/snapshot.py",
-        "same = (self.sizes[at] == files.sizes) & (self.modified[at] == files.modified)",
-        "same = self.sizes[at] == files.sizes",
+        "            same = (self.sizes == files.sizes) & (self.modified == files.modified)\n",
+        "            same = self.sizes == files.sizes\n",
         _HISTORIES,
     ),
     Fault(
