@@ -24,6 +24,7 @@ import pyarrow.orc as po
 from bridge.clustering.data_files import Rejected, Writing
 from bridge.clustering.orc_tail import KINDS, OrcTail
 from bridge.errors import FileCorrupt
+from bridge.file_formats.rows import all_rows, expect_rows
 from bridge.storage.child import ChildReader
 from bridge.storage.port import Range, Storage
 from bridge.storage.source import WHOLE, is_passing, open_source
@@ -74,17 +75,21 @@ class OrcFile:
 
     def read(self, places: Sequence[int] | None = None) -> pa.Table:
         if places is None:
-            return _checked(self._file.read())
+            return _checked(self._all())
         names = self._file.schema.names
         wanted = [names[place] for place in places]
         # The reader finds columns by name, and treats a name with a dot as a path.
         if not wanted or any(names.count(name) > 1 or "." in name for name in wanted):
-            return self._file.read().select(list(places))
-        return self._file.read(columns=wanted).select(wanted)
+            return self._all().select(list(places))
+        return self._all(wanted).select(wanted)
+
+    def _all(self, columns: list[str] | None = None) -> pa.Table:
+        table = self._file.read(columns)
+        expect_rows(table.num_rows, self._file.nrows, "an ORC file")
+        return table
 
     def batches(self) -> Iterator[pa.Table]:
-        for stripe in range(self._file.nstripes):
-            yield _checked(pa.Table.from_batches([self._file.read_stripe(stripe)]))
+        return _stripes(self._file, "an ORC file")
 
 
 class OrcFiles:
@@ -101,9 +106,7 @@ class OrcFiles:
             return
         _check(OrcTail(_Ranged(storage, uri, size)))
         _STRIPES.read(storage, uri, size)
-        file = po.ORCFile(open_source(storage, uri, size))
-        for stripe in range(file.nstripes):
-            yield _checked(pa.Table.from_batches([file.read_stripe(stripe)]))
+        yield from _stripes(po.ORCFile(open_source(storage, uri, size)), uri)
 
     def encode(self, table: pa.Table, like: OrcFile, writing: Writing, row_bytes: float) -> bytes:
         wanted = writing.compression or like.tail.compression
@@ -128,6 +131,13 @@ class OrcFiles:
             raise Rejected("UNSUPPORTED: types, calendar or user metadata would change")
         if _is_timed(new.tail) and not new.tail.zones <= _UTC:
             raise Rejected(f"UNSUPPORTED: timestamps would be of the zone {new.tail.zones}")
+
+
+def _stripes(file: po.ORCFile, uri: str) -> Iterator[pa.Table]:
+    """All rows, stripe by stripe. Errors: FileCorrupt: rows are missing."""
+    stripes = (file.read_stripe(stripe) for stripe in range(file.nstripes))
+    for batch in all_rows(stripes, file.nrows, uri):
+        yield _checked(pa.Table.from_batches([batch]))
 
 
 def _probe(storage: Storage, uri: str, size: int) -> int:

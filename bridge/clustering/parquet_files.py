@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from bridge.clustering.checksum import checksum
 from bridge.clustering.data_files import Rejected, Writing
 from bridge.clustering.ranks import flat
+from bridge.file_formats.rows import all_rows, expect_rows
 from bridge.storage.parquet_footer import Speller
 from bridge.storage.parquet_tail import footer_of, read_tail
 from bridge.storage.port import Storage
@@ -48,6 +49,19 @@ def _parquet(source: bytes | pa.NativeFile, **options: Any) -> pq.ParquetFile:
     return pq.ParquetFile(source, page_checksum_verification=True, **options)
 
 
+def _group(file: pq.ParquetFile, group: int, columns: list[str] | None = None) -> pa.Table:
+    """Errors: FileCorrupt: rows are missing."""
+    table = file.read_row_group(group, columns)
+    expect_rows(table.num_rows, file.metadata.row_group(group).num_rows, "a Parquet file")
+    return table
+
+
+def _all(file: pq.ParquetFile, columns: list[str] | None = None) -> pa.Table:
+    """All rows. Read at once, a column may go on in the rows of the next group."""
+    groups = [_group(file, i, columns) for i in range(file.num_row_groups)]
+    return pa.concat_tables(groups) if groups else file.read(columns)
+
+
 class ParquetFile:
     """Implements `DataFile`."""
 
@@ -73,7 +87,7 @@ class ParquetFile:
     def read(self, places: Sequence[int] | None = None) -> pa.Table:
         if places is not None:
             return _without_views(self._some(list(places)))
-        table = self._coded.read()
+        table = _all(self._coded)
         _check_int96(self.file, self.content, table)
         return _without_views(table)
 
@@ -90,12 +104,12 @@ class ParquetFile:
         wanted = [names[place] for place in places]
         # The reader finds columns by name, and treats a name with a dot as a path.
         if not wanted or any(names.count(name) > 1 or "." in name for name in wanted):
-            return self.file.read().select(places)
-        return self.file.read(columns=wanted).select(wanted)
+            return _all(self.file).select(places)
+        return _all(self.file, wanted).select(wanted)
 
     def batches(self) -> Iterator[pa.Table]:
         for group in range(self.file.num_row_groups):
-            yield _without_views(self._coded.read_row_group(group))
+            yield _without_views(_group(self._coded, group))
 
 
 class ParquetFiles:
@@ -125,7 +139,8 @@ class ParquetFiles:
             group = about.row_group(number)
             rows = int(memory / 4 * group.num_rows / max(group.total_byte_size, 1))
             rows = max(_FEWEST_ROWS, min(_MOST_ROWS, rows))
-            for batch in coded.iter_batches(rows, [number], use_threads=False):
+            read = coded.iter_batches(rows, [number], use_threads=False)
+            for batch in all_rows(read, group.num_rows, uri):
                 yield _without_views(pa.Table.from_batches([batch]))
 
     def encode(
@@ -142,7 +157,7 @@ def _check_int96(file: pq.ParquetFile, content: bytes, table: pa.Table) -> None:
     """Errors: Rejected: a timestamp is outside the years that nanoseconds can count."""
     if "INT96" not in {file.schema.column(i).physical_type for i in range(len(file.schema))}:
         return
-    coarse = _parquet(content, coerce_int96_timestamp_unit="us").read()
+    coarse = _all(_parquet(content, coerce_int96_timestamp_unit="us"))
     # Not Table.equals, to which NaN differs from itself.
     if checksum(table.cast(coarse.schema, safe=False)) != checksum(coarse):
         raise Rejected("UNSUPPORTED: an INT96 timestamp is too far from 1970 to be kept exactly")

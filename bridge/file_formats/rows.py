@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -31,6 +31,24 @@ def places_of(names: Sequence[str], wanted: Sequence[str], uri: str) -> dict[str
         if count:
             places[name] = lowered.index(name.lower())
     return places
+
+
+def expect_rows(found: int, stated: int, uri: str) -> None:
+    """Errors: FileCorrupt: other rows were read than the file states."""
+    if found != stated:
+        raise FileCorrupt(
+            f"{uri}: {found} rows were read where {stated} are stated",
+            "restore it or write it again",
+        )
+
+
+def all_rows(batches: Iterable[pa.RecordBatch], stated: int, uri: str) -> Iterator[pa.RecordBatch]:
+    """The batches, which end only after the rows that are stated. Errors: as `expect_rows`."""
+    found = 0
+    for batch in batches:
+        found += batch.num_rows
+        yield batch
+    expect_rows(found, stated, uri)
 
 
 def without_columns(rows: int) -> Iterator[Rows]:

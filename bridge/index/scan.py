@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from bridge.errors import FileCorrupt
 from bridge.file_formats.leaf_scan import LeafScan
 from bridge.file_formats.readers.parquet_statistics import Footer
+from bridge.file_formats.rows import all_rows, expect_rows
 from bridge.file_formats.statistics import LeafStatistics
 from bridge.index.kinds.kind import Arrays, Gathering
 from bridge.storage.ahead import ReadFile
@@ -88,11 +89,14 @@ def _tables(source: Any, footer: Footer, leaves: list[int]) -> Iterator[pa.Table
     if footer.rows <= _ROWS:
         coded = [footer.leaves[i].column.path[0] for i in leaves if _coded(footer, i)]
         reader.open(source, metadata=metadata, read_dictionary=coded)
-        yield reader.read_all(column_indices=leaves, use_threads=False)
+        table = reader.read_all(column_indices=leaves, use_threads=False)
+        expect_rows(table.num_rows, footer.rows, footer.uri)
+        yield table
         return
     reader.open(source, metadata=metadata)
     groups = list(range(metadata.num_row_groups))
-    for batch in reader.iter_batches(_BATCH, groups, column_indices=leaves, use_threads=False):
+    read = reader.iter_batches(_BATCH, groups, column_indices=leaves, use_threads=False)
+    for batch in all_rows(read, footer.rows, footer.uri):
         yield pa.Table.from_batches([batch])
 
 

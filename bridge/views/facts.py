@@ -23,7 +23,7 @@ from bridge.errors import FileAmbiguous, FileChanged, FileCorrupt
 from bridge.file_formats.column_chunks import OTHER
 from bridge.file_formats.recipe import CAST, Recipe
 from bridge.file_formats.registry import file_format
-from bridge.file_formats.rows import BATCH_BYTES, BATCH_ROWS, places_of
+from bridge.file_formats.rows import BATCH_BYTES, BATCH_ROWS, all_rows, places_of
 from bridge.storage.port import Storage, same_state
 from bridge.storage.source import is_passing, open_source
 from bridge.table.model import Column
@@ -176,9 +176,10 @@ def _parquet(storage: Storage, fact: FactFile, wanted: Sequence[Column]) -> Open
                 # As in parquet_rows: Arrow is not asked for single columns of a damaged footer.
                 rows = int(BATCH_BYTES * about.num_rows / max(about.total_byte_size, 1))
                 rows = max(_FEWEST_ROWS, min(BATCH_ROWS, rows))
-                for batch in reader.iter_batches(
+                read = reader.iter_batches(
                     rows, [group], column_indices=sorted(taken), use_threads=False
-                ):
+                )
+                for batch in all_rows(read, about.num_rows, fact.uri):
                     columns = [
                         _written(batch.column(i), f.type) for i, f in zip(at, schema, strict=True)
                     ]
@@ -318,8 +319,8 @@ def _orc(storage: Storage, fact: FactFile, wanted: Sequence[Column]) -> OpenFact
 
     def batches() -> Iterator[pa.RecordBatch]:
         try:
-            for stripe in range(file.nstripes):
-                batch = file.read_stripe(stripe, columns=names)
+            stripes = (file.read_stripe(i, columns=names) for i in range(file.nstripes))
+            for batch in all_rows(stripes, file.nrows, fact.uri):
                 held = dict(zip(batch.schema.names, batch.columns, strict=True))
                 for field, name in zip(schema, names, strict=True):
                     _agreed(held[name], field, fact)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyarrow.orc import ORCFile
 
-from bridge.file_formats.rows import BATCH_ROWS, Rows, places_of, without_columns
+from bridge.file_formats.rows import BATCH_ROWS, Rows, all_rows, places_of, without_columns
 
 _BY_PLACE = re.compile(r"_col(\d+)")
 
@@ -25,8 +25,8 @@ def read_rows(source: Any, uri: str, wanted: Sequence[str], table: Sequence[str]
         yield from without_columns(file.nrows)
         return
     stored = [file.schema.names[place] for place in places.values()]
-    for stripe in range(file.nstripes):
-        batch = file.read_stripe(stripe, columns=stored)
+    stripes = (file.read_stripe(i, columns=stored) for i in range(file.nstripes))
+    for batch in all_rows(stripes, file.nrows, uri):
         held = dict(zip(batch.schema.names, batch.columns, strict=True))
         for start in range(0, batch.num_rows, BATCH_ROWS):
             part = {

@@ -26,6 +26,7 @@ from bridge.errors import FileCorrupt
 from bridge.file_formats.column_chunks import ValueSink
 from bridge.file_formats.leaf_scan import LeafScan, unscaled
 from bridge.file_formats.physical_column import NAMELESS, PhysicalColumn, PhysicalType
+from bridge.file_formats.rows import expect_rows
 from bridge.file_formats.statistics import FileStatistics, LeafStatistics
 from bridge.storage.child import ChildReader
 from bridge.storage.port import Storage
@@ -80,6 +81,9 @@ def read(storage: Storage, uri: str, size: int, sink: ValueSink | None = None) -
                     _read(file, stripe, [column], names)
                 except pa.ArrowInvalid:
                     column.known = False
+        for column in found:
+            if column.known:
+                expect_rows(column.rows, file.nrows, uri)
         leaves = [column.finish() for column in found]
         if sink is not None:
             for column in plain:
@@ -143,6 +147,7 @@ class _Column:
         self._leaf = LeafStatistics(column.key(), column, None, None, True, None, None, 0)
         self._scan = LeafScan(number, self._leaf)
         self._trimmed: bytes | None = None
+        self.rows = 0
 
     @property
     def is_time(self) -> bool:
@@ -154,6 +159,7 @@ class _Column:
         return self._trimmed is None and self._leaf.nulls is not None
 
     def update(self, values: pa.Array) -> None:
+        self.rows += len(values)
         if self.is_time:
             values = values.cast(pa.int64())
         elif self._type.logical == "string":

@@ -8,7 +8,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bridge.file_formats.rows import BATCH_BYTES, BATCH_ROWS, Rows, places_of, without_columns
+from bridge.file_formats.rows import (
+    BATCH_BYTES,
+    BATCH_ROWS,
+    Rows,
+    all_rows,
+    expect_rows,
+    places_of,
+    without_columns,
+)
 
 _FEWEST_ROWS = 16
 
@@ -18,6 +26,8 @@ def read_rows(source: Any, uri: str, wanted: Sequence[str], table: Sequence[str]
     reader = pq.core.ParquetReader()
     reader.open(source, coerce_int96_timestamp_unit="us")
     metadata, schema = reader.metadata, reader.schema_arrow
+    groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+    expect_rows(sum(groups), metadata.num_rows, uri)
     places = places_of(schema.names, wanted, uri)
     leaves: list[int] = []
     first = 0
@@ -31,12 +41,13 @@ def read_rows(source: Any, uri: str, wanted: Sequence[str], table: Sequence[str]
         return
     names = {place: name for name, place in places.items()}
     order = [names[place] for place in sorted(names)]
-    for group in range(metadata.num_row_groups):
+    for group, stated in enumerate(groups):
         about = metadata.row_group(group)
         # Of all columns: asked for one column of some damaged footers, Arrow ends the process.
-        rows = int(BATCH_BYTES * about.num_rows / max(about.total_byte_size, 1))
+        rows = int(BATCH_BYTES * stated / max(about.total_byte_size, 1))
         rows = max(_FEWEST_ROWS, min(BATCH_ROWS, rows))
-        for batch in reader.iter_batches(rows, [group], column_indices=leaves, use_threads=False):
+        read = reader.iter_batches(rows, [group], column_indices=leaves, use_threads=False)
+        for batch in all_rows(read, stated, uri):
             yield dict(zip(order, batch.columns, strict=True)), batch.num_rows
 
 

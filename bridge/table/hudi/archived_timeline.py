@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from bridge.errors import FileCorrupt, FileUnreadable
 from bridge.file_formats.readers.hudi.avro_rows import DAMAGE, record_slices, row_decoder
 from bridge.file_formats.readers.hudi.log_format import BlockType, Header, read_logs
+from bridge.file_formats.rows import expect_rows
 from bridge.storage.port import Storage
 from bridge.table.hudi.commit_metadata import (
     CommitMetadata,
@@ -153,7 +154,9 @@ class _Lsm:
         for uri in self._uris:
             content = self._storage.read(uri)
             try:
-                table = pq.read_table(pa.BufferReader(content), columns=columns)
+                file = pq.ParquetFile(pa.BufferReader(content))
+                table = file.read(columns)
+                expect_rows(table.num_rows, file.metadata.num_rows, uri)
                 types = [pa.binary() if name == "metadata" else pa.string() for name in columns]
                 table = table.cast(pa.schema(list(zip(columns, types, strict=True))))
                 values = [table.column(name).to_pylist() for name in columns]

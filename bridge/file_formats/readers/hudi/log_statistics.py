@@ -28,6 +28,7 @@ from bridge.file_formats.readers.hudi.avro_rows import (
     row_decoder,
 )
 from bridge.file_formats.readers.hudi.log_format import BlockType, Header, LogBlock, parse_blocks
+from bridge.file_formats.rows import expect_rows
 from bridge.file_formats.statistics import FileStatistics, LeafStatistics
 from bridge.storage.port import Storage
 
@@ -80,7 +81,9 @@ def _columns(block: LogBlock) -> Mapping[str, pa.Array]:
         raise FileCorrupt(f"{block.uri} holds partial updates, which have no statistics", _HINT)
     try:
         if block.type is BlockType.PARQUET_DATA:
-            table = pq.read_table(pa.BufferReader(block.content))
+            file = pq.ParquetFile(pa.BufferReader(block.content))
+            table = file.read()
+            expect_rows(table.num_rows, file.metadata.num_rows, block.uri)
             return {name: table[name].combine_chunks() for name in table.column_names}
         schema = block.text(Header.SCHEMA)
         decoder = row_decoder(schema, block.uri)
