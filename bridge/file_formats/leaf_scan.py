@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.file_formats.physical_column import PhysicalType
-from bridge.file_formats.statistics import LeafStatistics
+from bridge.file_formats.statistics import COUNTED, SEEN, LeafStatistics
 
 
 class Values(Protocol):
@@ -56,11 +56,12 @@ class LeafScan:
 
     def finish(self) -> tuple[()]:
         leaf = self._leaf
-        leaf.nulls = self._nulls
+        leaf.nulls, leaf.basis = self._nulls, leaf.basis | COUNTED
         if leaf.column.type.is_floating:
             leaf.nans = self._nans
         if self._bounds is not None:
             leaf.lower, leaf.upper, leaf.exact = *self._bounds, True
+            leaf.basis = COUNTED | SEEN
         return ()
 
 

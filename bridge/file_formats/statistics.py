@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from bridge.file_formats.physical_column import PhysicalColumn
 
+COUNTED, SEEN, RESTS = 1, 2, 4
+"""Bits of a leaf's basis: NULLs were counted in the values; the bounds were found among them; the
+bounds rest on a NULL count that says of a row group that it has no values."""
+
 
 @dataclass(slots=True)
 class LeafStatistics:
-    """One leaf column of one file. None means unknown. Bounds have the physical type."""
+    """One leaf column of one file. None means unknown. Bounds have the physical type.
+
+    Attributes:
+        basis: of what is known, where it is not just what a footer states.
+    """
 
     key: str
     column: PhysicalColumn
@@ -20,12 +28,19 @@ class LeafStatistics:
     nulls: int | None
     nans: int | None
     size: int
+    basis: int = 0
 
 
 @dataclass(slots=True)
 class FileStatistics:
-    """The statistics of a file: its rows, its leaves, and row-group offsets of a large file."""
+    """The statistics of a file: its rows, its leaves, and row-group offsets of a large file.
+
+    Attributes:
+        writer: who states them, see `bridge.file_formats.readers.parquet_writers`; None: nobody,
+            they are those of the values.
+    """
 
     rows: int
     row_groups: list[int] | None
     leaves: list[LeafStatistics]
+    writer: str | None = field(default=None, kw_only=True)

@@ -1,4 +1,4 @@
-"""Which entries are believed: older readers took from footers what writers had stated wrongly.
+"""Entries of older readers, which took from footers what writers had stated wrongly.
 
 The law: where an older reader believed more than this one, the bounds and the counts of NULL and
 NaN in its entries are unknown until a build has read the files again. An entry does not name the

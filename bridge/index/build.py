@@ -309,7 +309,7 @@ class _Build:
     def _refuse_base(self, manifest: Manifest) -> None:
         """Errors: IndexCorrupt: files cannot be added to this index; a build must replace it."""
         remedy = f"skipbridge index build {self._table.location}"
-        if manifest.version != VERSION:
+        if not manifest.knows_owners:
             raise IndexCorrupt(
                 f"the index at {self.store.root} has version {manifest.version}, and files are "
                 f"added to version {VERSION}",

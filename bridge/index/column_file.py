@@ -24,12 +24,13 @@ from bridge.index.shard import (
     key_texts,
     parse_directory,
     read_columns,
+    with_basis,
     write_columns,
 )
 from bridge.index.store import IndexStore
 from bridge.storage.source import SeekableFile
 
-_READ = ("file", "lower", "upper", "exact", "nulls", "nans")
+_READ = ("file", "lower", "upper", "exact", "nulls", "nans", "basis")
 """Columns of the Parquet file that pruning needs. They are adjacent in each row group."""
 _GAP = 64 * 1024
 """Gaps of at most this many bytes are read, because another request would cost more."""
@@ -138,7 +139,8 @@ class ColumnFile:
         source = pa.PythonFile(_Parts(self._blob.size, pieces, parts), mode="r")
         try:
             file = pq.ParquetFile(source, metadata=self._metadata, page_checksum_verification=True)
-            return file.read_row_groups(list(groups), columns=list(_READ)).cast(_SCHEMA)
+            rows = file.read_row_groups(list(groups), columns=list(_READ))
+            return with_basis(rows).cast(_SCHEMA)
         except (pa.ArrowException, OSError) as error:
             first = str(error).partition("\n")[0]
             raise IndexCorrupt(f"{self._blob.name} is damaged: {first}", _REMEDY) from error

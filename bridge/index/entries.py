@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -121,6 +122,14 @@ def one_chunk(column: pa.ChunkedArray) -> pa.Array:
     if column.num_chunks == 1:
         return column.chunk(0)
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def coded(texts: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], list[Any]]:
+    """Texts as places in a list of distinct ones; a missing text is one of them."""
+    found = pc.dictionary_encode(one_chunk(texts), null_encoding="encode")
+    if isinstance(found, pa.ChunkedArray):
+        found = one_chunk(found)
+    return found.indices.to_numpy().astype(np.int32), found.dictionary.to_pylist()
 
 
 def _sorted(paths: pa.Array) -> bool:

@@ -48,7 +48,7 @@ from bridge.file_formats.physical_column import (
 )
 from bridge.index.belief import doubted
 from bridge.index.column_file import ColumnFile, no_rows
-from bridge.index.entries import live_entries, one_chunk
+from bridge.index.entries import coded, live_entries, one_chunk
 from bridge.index.manifest import Manifest
 from bridge.index.pack import (
     CELLS,
@@ -67,9 +67,10 @@ from bridge.index.pack import (
     unsealed,
 )
 from bridge.index.store import IndexStore
+from bridge.index.trust import Trust
 from bridge.storage.mapped_file import MappedFile
 
-LAYOUT = 9
+LAYOUT = 10
 PRESENT, LOWER, UPPER, EXACT = 1, 2, 4, 8
 """Bits of a column's ``flags``: the file has the leaf; a bound is known; both occur in the file."""
 _OPEN_FILES = 64
@@ -137,6 +138,7 @@ class CachedIndex:
         owners: distinct sets of owning partitions, as entries store them.
         recipes: distinct digests of how files are read; empty: a file says it itself.
         doubted: files of which older readers believed more, see `bridge.index.belief`.
+        trust: what is believed of the writers of its files. Columns are stored as believed.
     """
 
     def __init__(
@@ -158,6 +160,7 @@ class CachedIndex:
         self.doubted = doubted(
             source.manifest, files, self.recipes, (each.column for each in self.columns)
         )
+        self.trust = Trust(meta["writers"], files.column("writer").to_numpy())
         self.limits = limits
         self._source = source
         self._lock = threading.Lock()
@@ -337,6 +340,7 @@ class CachedIndex:
                 if rows:
                     slot = np.concatenate([s for s, _ in rows])
                     found = pa.concat_tables([t for _, t in rows])
+                found = self.trust.believed(column.column, slot, found)
                 arrays, every = _column(column.column.type, slot, found, count)
                 pack.add(column.key, arrays, every, count)
                 cells = None
@@ -357,9 +361,8 @@ def cache_index(
     """
     directory = cache / manifest.checksum
     source = Source(manifest, store)
-    limits = limits or CacheLimits()
     with _as_storage(cache):
-        found = _open(directory, source, limits)
+        found = _open(directory, source, limits := limits or CacheLimits())
         if found is not None:
             return found
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -414,7 +417,8 @@ def _open(directory: Path, source: Source, limits: CacheLimits) -> CachedIndex |
             return None
         with contextlib.suppress(OSError):
             os.utime(directory / "meta.json")  # for eviction: least recently used first
-        return CachedIndex(source, directory, files, meta, limits, mapped)
+        opened = CachedIndex(source, directory, files, meta, limits, mapped)
+        return opened if opened.trust.told == meta["told"] else None
     except (*_DAMAGED, KeyError, TypeError):
         return None
 
@@ -460,8 +464,9 @@ def _evict(cache: Path, keep: str, limit: int) -> None:
 
 def _write_files(source: Source, directory: Path) -> None:
     entries = live_entries(source.manifest, source.store)
-    partitions, names = _coded(entries.files["partition"])
-    recipe, recipes = _coded(pc.fill_null(entries.files["recipe"], ""))
+    partitions, names = coded(entries.files["partition"])
+    recipe, recipes = coded(pc.fill_null(entries.files["recipe"], ""))
+    writer, writers = coded(entries.files["writer"])
     trusted = entries.flags("trusted")
     batch = pa.record_batch(
         {
@@ -477,6 +482,7 @@ def _write_files(source: Source, directory: Path) -> None:
             "shard": pa.array(entries.shard, pa.int32()),
             "ordinal": pa.array(entries.ordinal),
             "recipe": pa.array(recipe, pa.int32()),
+            "writer": pa.array(writer, pa.int32()),
         }
     )
     sizes = {"files.arrow": _put(directory / "files.arrow", batch)}
@@ -486,6 +492,8 @@ def _write_files(source: Source, directory: Path) -> None:
         "generation": source.manifest.generation,
         "partitions": names,
         "recipes": recipes,
+        "writers": writers,
+        "told": Trust(writers, writer).told,
         "columns": sorted(keys),
         "sizes": sizes,
         "all_trusted": bool(trusted.all()),
@@ -502,13 +510,6 @@ def _check(files: pa.RecordBatch) -> int:
         if pa.types.is_primitive(column.type):
             check = zlib.crc32(column.to_numpy(), check)
     return check
-
-
-def _coded(texts: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], list[str]]:
-    coded = pc.dictionary_encode(one_chunk(texts))
-    if isinstance(coded, pa.ChunkedArray):
-        coded = one_chunk(coded)
-    return coded.indices.to_numpy().astype(np.int32), coded.dictionary.to_pylist()
 
 
 def _part(rows: pa.Table, slots: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], pa.Table]:

@@ -11,17 +11,17 @@ from bridge.errors import IndexCorrupt, IndexNewer
 from bridge.index.kinds.definition import Definition, IndexSettings
 
 FORMAT = "skipbridge-index"
-VERSION = 3
-"""Version 3: entries say why a file could not be read, and may have several owners."""
-CLUSTERED = 4
+VERSION = 5
+"""Version 5: entries name the writer of a file, and say what their statistics rest on."""
+CLUSTERED = 6
 """Written instead if files are replaced by clustered ones: programs that would read both refuse it.
 """
-_READ = (1, 2, 3, CLUSTERED)
-READER = 5
+_READ = (1, 2, 3, 4, VERSION, CLUSTERED)
+READER = 6
 """Raise it when readers learn to read files that failed: failed files of older shards are retried.
 """
-BELIEVED = 5
-"""Raise it to `READER` when readers believe footers less: see `bridge.index.belief`."""
+BELIEVED = 6
+"""Since then, entries name the writer of a footer: see `bridge.index.belief`."""
 
 
 @dataclass(frozen=True, slots=True)

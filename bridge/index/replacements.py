@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from bridge.errors import GenerationNotFound, IndexConflict, IndexCorrupt
 from bridge.index.compact import compact
 from bridge.index.entries import absolute, live_entries, one_chunk, relative_to
-from bridge.index.manifest import VERSION, Blob, Clustering, Manifest, Shard, clustered_files
+from bridge.index.manifest import Blob, Clustering, Manifest, Shard, clustered_files
 from bridge.index.replaced_files import FileState as FileState
 from bridge.index.replaced_files import Replacement as Replacement
 from bridge.index.replaced_files import composed
@@ -158,7 +158,7 @@ def commit_replacements(
         held = store.latest()
         if held is None:
             raise GenerationNotFound(f"there is no index at {store.root}", "skipbridge index build")
-        if held.version != VERSION or held.location != table.location:
+        if not held.knows_owners or held.location != table.location:
             raise IndexCorrupt(
                 f"generation {held.generation} at {store.root} has version {held.version} and is "
                 f"of {held.location}; the table lies at {table.location}",

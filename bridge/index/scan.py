@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from bridge.errors import FileCorrupt
 from bridge.file_formats.leaf_scan import LeafScan
 from bridge.file_formats.readers.parquet_statistics import Footer
+from bridge.file_formats.readers.parquet_writers import Doubts, doubts_about
 from bridge.file_formats.rows import all_rows, expect_rows
 from bridge.file_formats.statistics import LeafStatistics
 from bridge.index.kinds.kind import Arrays, Gathering
@@ -30,8 +31,9 @@ _BOUNDED = frozenset({"bool", "int", "float", "double", "date", "string", "binar
 
 
 def leaf_scans(footer: Footer) -> list[LeafScan]:
-    """Scans for the statistics that the footer lacks."""
-    wanted = [(i, leaf) for i, leaf in enumerate(footer.leaves) if _lacks(leaf, footer)]
+    """Scans for the statistics that the footer lacks, or that are not believed of its writer."""
+    doubts = doubts_about(footer.writer)
+    wanted = [(i, leaf) for i, leaf in enumerate(footer.leaves) if _lacks(leaf, footer, doubts)]
     names = [".".join(footer.leaves[i].column.path) for i, _ in wanted]
     # Two leaves with the same dotted name cannot be told apart, so neither is scanned.
     return [
@@ -123,10 +125,15 @@ def leaf_values(table: pa.Table, path: tuple[str, ...]) -> pa.ChunkedArray:
     return column
 
 
-def _lacks(leaf: LeafStatistics, footer: Footer) -> bool:
+def _lacks(leaf: LeafStatistics, footer: Footer, doubts: Doubts) -> bool:
     stored = leaf.column.type
     if stored.is_floating:
         return True
     if stored.logical == "date" and footer.legacy:  # the calendar of days before 1900 is unknown
         return False
-    return leaf.lower is None and stored.logical in _BOUNDED and leaf.nulls != footer.rows
+    if stored.logical not in _BOUNDED:
+        return False
+    top = leaf.column.path[0] if leaf.column.path else ""
+    if doubts.exact or doubts.some or doubts.doubts_counts(stored, top):
+        return True
+    return doubts.doubts_bounds(stored, top) or (leaf.lower is None and leaf.nulls != footer.rows)

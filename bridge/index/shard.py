@@ -38,6 +38,7 @@ FILES = pa.schema(
         pa.field("row_groups", pa.large_list(pa.int64())),  # offsets; large files only
         pa.field("problem", pa.large_string()),  # why it, or some of it, could not be read
         pa.field("recipe", pa.large_string()),  # digest of how the table says it is read
+        pa.field("writer", pa.large_string()),  # who states the statistics; null: they were read
     ]
 )
 COLUMNS = pa.schema(
@@ -49,6 +50,7 @@ COLUMNS = pa.schema(
         pa.field("exact", pa.bool_(), nullable=False),
         pa.field("nulls", pa.int64()),
         pa.field("nans", pa.int64()),
+        pa.field("basis", pa.int8(), nullable=False),  # bits of `LeafStatistics.basis`
         pa.field("size", pa.int64(), nullable=False),
     ]
 )
@@ -58,6 +60,7 @@ OUTCOME = pa.schema(
         pa.field("rows", pa.int64(), nullable=False),  # -1: nothing was learned of the file
         pa.field("row_groups", pa.large_list(pa.int64())),
         pa.field("problem", pa.large_string()),  # why it, or some of it, could not be read
+        pa.field("writer", pa.large_string()),  # as in `FILES`
     ]
 )
 _GROUP_ROWS = 8192
@@ -125,29 +128,30 @@ class CollectedBuilder:
     """Gathers file statistics in lists per leaf column, and encodes each list at once."""
 
     def __init__(self) -> None:
-        self._files: list[tuple[int, int, list[int] | None, str | None]] = []
+        self._files: list[tuple[int, int, list[int] | None, str | None, str | None]] = []
         self._columns: dict[str, tuple[list[Any], ...]] = {}
 
     def add(self, file: int, footer: FileStatistics, problem: str | None = None) -> None:
         """Adds the statistics of a file; ``problem``: why they are incomplete."""
-        self._files.append((file, footer.rows, footer.row_groups, problem))
+        self._files.append((file, footer.rows, footer.row_groups, problem, footer.writer))
         for leaf in footer.leaves:
             lists = self._columns.get(leaf.key)
             if lists is None:
-                lists = self._columns[leaf.key] = ([], [], [], [], [], [], [])
+                lists = self._columns[leaf.key] = ([], [], [], [], [], [], [], [])
             lists[0].append(file)
             lists[1].append(leaf.lower)
             lists[2].append(leaf.upper)
             lists[3].append(leaf.exact)
             lists[4].append(leaf.nulls)
             lists[5].append(leaf.nans)
-            lists[6].append(leaf.size)
+            lists[6].append(leaf.basis)
+            lists[7].append(leaf.size)
 
     def failed(self, file: int, problem: str) -> None:
-        self._files.append((file, -1, None, problem))
+        self._files.append((file, -1, None, problem, None))
 
     def finish(self) -> Collected:
-        columns = list(zip(*self._files, strict=True)) or [(), (), (), ()]
+        columns = list(zip(*self._files, strict=True)) or [()] * len(OUTCOME)
         files = pa.table(
             [pa.array(list(c), f.type) for c, f in zip(columns, OUTCOME, strict=True)],
             schema=OUTCOME,
@@ -165,7 +169,8 @@ class CollectedBuilder:
                 pa.array(lists[3], pa.bool_()),
                 pa.array(lists[4], pa.int64()),
                 pa.array(lists[5], pa.int64()),
-                pa.array(lists[6], pa.int64()),
+                pa.array(lists[6], pa.int8()),
+                pa.array(lists[7], pa.int64()),
             ]
             parts.append(pa.table(arrays, schema=COLUMNS))
         return Collected(files, pa.concat_tables([COLUMNS.empty_table(), *parts]))
@@ -199,11 +204,13 @@ def _ascending(codes: npt.NDArray[np.int32], files: npt.NDArray[np.int64]) -> bo
 
 
 def write_files(files: pa.Table) -> bytes:
-    if files["recipe"].null_count == files.num_rows:  # older planners do not know the column
-        files = files.drop_columns(["recipe"])
     sink = io.BytesIO()
     pq.write_table(
-        files, sink, compression="zstd", row_group_size=1_000_000, use_dictionary=["partition"]
+        files,
+        sink,
+        compression="zstd",
+        row_group_size=1_000_000,
+        use_dictionary=["partition", "writer"],
     )
     return sink.getvalue()
 
@@ -271,16 +278,23 @@ def column_starts(columns: pa.Table) -> list[int]:
 
 def read_files(raw: bytes) -> pa.Table:
     table = pq.read_table(pa.BufferReader(raw))
-    if "problem" not in table.column_names:  # version 2 and before
-        table = table.append_column("problem", pa.nulls(table.num_rows, pa.large_string()))
-    if "recipe" not in table.column_names:  # of files that tell themselves how they are read
-        table = table.append_column("recipe", pa.nulls(table.num_rows, pa.large_string()))
-    return table.cast(FILES)
+    for name in ("problem", "recipe", "writer"):  # older shards may lack them
+        if name not in table.column_names:
+            table = table.append_column(name, pa.nulls(table.num_rows, pa.large_string()))
+    return table.select(FILES.names).cast(FILES)
 
 
 def read_columns(raw: bytes) -> pa.Table:
     table = pq.read_table(pa.BufferReader(raw), read_dictionary=["column"])
-    return sort_columns(table.cast(COLUMNS)) if table.num_rows else COLUMNS.empty_table()
+    return sort_columns(with_basis(table).cast(COLUMNS)) if len(table) else COLUMNS.empty_table()
+
+
+def with_basis(rows: pa.Table) -> pa.Table:
+    """Rows of columns; those of version 4 and before say nothing of their basis."""
+    if "basis" in rows.column_names:
+        return rows
+    place = rows.column_names.index("nans") + 1
+    return rows.add_column(place, COLUMNS.field("basis"), pa.array(np.zeros(len(rows), np.int8)))
 
 
 def key_texts(columns: pa.Table) -> list[str]:

@@ -76,6 +76,7 @@ def _files(
             outcome["row_groups"],
             outcome["problem"],
             listed.digests.take(index),
+            outcome["writer"],
         ],
         schema=FILES,
     )

@@ -54,6 +54,7 @@ class IndexSnapshot:
             whole table are not copied.
         shared: whether a file belongs to several partitions. It is then read for each of them.
         num_failed: files that could not be read when they were indexed.
+        counted_rows: as ``rows``, -1 where an answer made of the number alone is not certain.
         num_doubted: files of which an older reader believed more, see `bridge.index.belief`.
         local: the local copy of the arrays.
         kinds: the definitions other than min/max, cheapest first. Each is read on first use.
@@ -71,6 +72,8 @@ class IndexSnapshot:
         self.sizes: Int64 = files.column("size").to_numpy()
         self.modified: Int64 = files.column("modified").to_numpy()
         self.rows: Int64 = files.column("rows").to_numpy()
+        uncounted = compiled.trust.uncounted
+        self.counted_rows = self.rows if uncounted is None else np.where(uncounted, -1, self.rows)
         self.partition: npt.NDArray[np.int32] = files.column("partition").to_numpy()
         self.owners = tuple(owners_of(text) for text in compiled.owners)
         self.recipes = compiled.recipes

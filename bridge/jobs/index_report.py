@@ -95,6 +95,7 @@ def report_index(config: Config, table: str, log: Path | None = None) -> Effecti
             advice=(),
             clustered_files=len(new),
             replaced_files=serving.num_files - len(own),
+            not_believed=tuple(serving.local.trust.not_believed()),
         )
         given = advise(result, str(found.name), shlex.quote(argument(found)))
         if found.table_format == SEGMENTS:

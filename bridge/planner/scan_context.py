@@ -187,7 +187,7 @@ class ScanContext:
         return CompositePruningStatistics(
             batch,
             None if pruner is None else pruner.statistics,
-            None if pruner is None else pruner.index.rows,
+            None if pruner is None else pruner.index.counted_rows,
             self.table.partition_keys,
             [self.values_of(p) for p in batch.partitions],
         )

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.expression.statistics import ColumnStatistics
+from bridge.index.trust import NotBelieved
 from bridge.planner.predicate_log import Logged
 
 Int64 = npt.NDArray[np.int64]
@@ -112,6 +113,7 @@ class Effectiveness:
             table in place of which they are read.
         unknown_files: files of the table that are new or changed since the build.
         failed_files: files of the table that could not be read when they were indexed.
+        not_believed: writers of whose statistics some stay unknown.
     """
 
     table: str
@@ -127,6 +129,7 @@ class Effectiveness:
     advice: tuple[Advice, ...]
     clustered_files: int = 0
     replaced_files: int = 0
+    not_believed: tuple[NotBelieved, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -54,6 +54,12 @@ def effectiveness_text(found: Effectiveness) -> str:
             for i in found.indexes
         ]
         lines += _table(heads)
+    for each in found.not_believed:
+        writer = each.writer or "a writer without a name"
+        files = "1 file" if each.files == 1 else f"{each.files} files"
+        lines += ["", f"not believed in {files} of {writer}: {', '.join(each.what)}"]
+    if found.not_believed:
+        lines.append("  -> skipbridge index build --nan scan counts NULLs in the values")
     for advice in found.advice:
         lines += ["", f"{advice.kind}: {advice.on}: {advice.why}"]
         if advice.how:

@@ -331,12 +331,13 @@ def test_older_programs_refuse_the_generation(lake: Lake, monkeypatch: pytest.Mo
     lake.build()
     before, old = read(lake)
     raw = lake.root / "t/.skipbridge/generations"
-    assert json.loads((raw / "1.json").read_bytes())["version"] == 3
+    assert json.loads((raw / "1.json").read_bytes())["version"] == manifests.VERSION
     clustered(lake, **BY_X)
-    assert json.loads((raw / "2.json").read_bytes())["version"] == 4
-    monkeypatch.setattr(manifests, "_READ", (1, 2, 3))
-    monkeypatch.setattr(manifests, "CLUSTERED", 3)
-    with pytest.raises(IndexNewer, match="version 4"):
+    assert json.loads((raw / "2.json").read_bytes())["version"] == manifests.CLUSTERED
+    monkeypatch.setattr(manifests, "_READ", (manifests.VERSION,))
+    newer = f"version {manifests.CLUSTERED}"
+    monkeypatch.setattr(manifests, "CLUSTERED", manifests.VERSION)
+    with pytest.raises(IndexNewer, match=newer):
         lake.store().latest()
     assert read(lake) == (before, old)
 

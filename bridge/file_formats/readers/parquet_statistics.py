@@ -4,8 +4,8 @@ Not trusted, and therefore unknown (numbers of the correctness rules in brackets
 (9); bounds of bytes without a column order that declares unsigned comparison (12); bounds with an
 unknown column order (1); bounds missing in a row group that is not all NULL (4); counts below lists
 and maps (5); NaN counts (1); dates and timestamps before 1900 by writers that may use the hybrid
-calendar (9); what the writer is known to get wrong (`bridge.file_formats.readers.parquet_writers`);
-and contradictions, such as a minimum above the maximum or more NULLs than values (13, 27).
+calendar (9); and contradictions, such as a minimum above the maximum or more NULLs than values (13,
+27). What of the rest is believed of which writer: `bridge.file_formats.readers.parquet_writers`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 
 from bridge.errors import FileCorrupt
 from bridge.file_formats.physical_column import PhysicalColumn, PhysicalType
-from bridge.file_formats.readers.parquet_writers import Doubts, doubts_about
-from bridge.file_formats.statistics import FileStatistics, LeafStatistics
+from bridge.file_formats.readers.parquet_writers import doubts_about, writer_of
+from bridge.file_formats.statistics import RESTS, FileStatistics, LeafStatistics
 from bridge.storage.parquet_footer import PHYSICAL, Chunk, End, Leaf, Schema, Speller
 from bridge.storage.parquet_tail import open_footer, read_tail
 from bridge.storage.port import Storage
@@ -107,9 +107,7 @@ class FooterReader:
         leaves = self._leaves(found.schema, tail, uri)
         calendar = _hybrid_calendar(found.end)
         orders = _orders(found.end, leaves)
-        doubts = doubts_about(found.end.created_by, found.end.keys)
-        if doubts is not None:
-            orders = _believed(doubts, leaves, orders, groups)
+        writer = writer_of(found.end.created_by, found.end.keys)
         if _overlap(
             groups, size - 8 - length, uri
         ):  # statistics and data of such a file do not belong together
@@ -122,8 +120,8 @@ class FooterReader:
             for leaf, chunk, order in zip(leaves, groups[0][1], orders, strict=True):
                 lower, upper = _bounds(leaf, chunk, order)
                 nulls = _nulls(leaf, chunk)
-                held = lower, upper, nulls, chunk.exact, chunk.size
-                statistics.append(_leaf(leaf, *held, calendar))
+                held = lower, upper, nulls, chunk.exact, 0
+                statistics.append(_leaf(leaf, *held, chunk.size, calendar))
         else:
             statistics = []
             for i, leaf in enumerate(leaves):
@@ -131,10 +129,12 @@ class FooterReader:
                 size_of_all = sum(chunk.size for chunk in chunks)
                 merged = _merged(leaf, chunks, orders[i])
                 statistics.append(_leaf(leaf, *merged, size_of_all, calendar))
+        _forget(writer, leaves, groups)
         starts = None
         if size > CUT_FROM:
             starts = [chunks[0].start for _, chunks in groups] if leaves else None
-        return Footer(found.rows, starts, statistics, calendar, groups, tail, uri)
+        kept = calendar, groups, tail, uri
+        return Footer(found.rows, starts, statistics, *kept, writer=writer)
 
     def _leaves(self, schema: Schema, tail: bytes, uri: str) -> list[_Leaf]:
         for known, leaves in self._known:
@@ -202,30 +202,30 @@ def _orders(end: End, leaves: list[_Leaf]) -> Sequence[int]:
     return [declared if leaf.ordered else _NO_ORDER for leaf in leaves]
 
 
-def _believed(
-    doubts: Doubts,
-    leaves: list[_Leaf],
-    orders: Sequence[int],
-    groups: list[tuple[int, list[Chunk]]],
-) -> Sequence[int]:
-    """The orders, without those of doubted bounds. Forgets doubted NULL counts."""
-    found = list(orders)
+def _forget(writer: str, leaves: list[_Leaf], groups: list[tuple[int, list[Chunk]]]) -> None:
+    """Forgets NULL counts of row groups that are not believed: indexes are built on the others."""
+    doubts = doubts_about(writer)
     for i, leaf in enumerate(leaves):
         stored, top = leaf.column.type, leaf.column.path[0] if leaf.column.path else ""
-        if doubts.doubts_bounds(stored, top):
-            found[i] = _NO_ORDER
+        if not (doubts.some or doubts.doubts_counts(stored, top)):
+            continue
         for _, chunks in groups:
-            nulls = chunks[i].nulls
-            if nulls is not None and doubts.doubts_count(stored, top, nulls):
+            if chunks[i].nulls or not doubts.some:
                 chunks[i].nulls = None
-    return found
 
 
-_Merged = tuple[Any, Any, int | None, bool]
+_Merged = tuple[Any, Any, int | None, bool, int]
 
 
 def _leaf(
-    leaf: _Leaf, lower: Any, upper: Any, nulls: int | None, exact: bool, size: int, calendar: bool
+    leaf: _Leaf,
+    lower: Any,
+    upper: Any,
+    nulls: int | None,
+    exact: bool,
+    basis: int,
+    size: int,
+    calendar: bool,
 ) -> LeafStatistics:
     if calendar and leaf.dated and lower is not None:
         stored = leaf.column.type
@@ -233,7 +233,7 @@ def _leaf(
         lower = None if lower < floor else lower
         upper = None if upper < floor else upper
     return LeafStatistics(
-        leaf.key, leaf.column, lower, upper, leaf.exact and exact, nulls, leaf.nans, size
+        leaf.key, leaf.column, lower, upper, leaf.exact and exact, nulls, leaf.nans, size, basis
     )
 
 
@@ -285,7 +285,7 @@ def _merged(leaf: _Leaf, chunks: list[Chunk], order: int) -> _Merged:
     exact = True
     lows: list[Any] = []
     highs: list[Any] = []
-    missing = False
+    missing = rests = False
     for chunk in chunks:
         count = _nulls(leaf, chunk)
         nulls = None if nulls is None or count is None else nulls + count
@@ -296,13 +296,12 @@ def _merged(leaf: _Leaf, chunks: list[Chunk], order: int) -> _Merged:
             highs.append(upper)
         elif count is None or count != chunk.values:
             missing = True
-    if missing or not lows:
-        return None, None, nulls, exact
-    if leaf.order is not None:
-        return min(lows, key=leaf.order), max(highs, key=leaf.order), nulls, exact
-    if any(value != value for value in lows + highs):  # NaN
-        return None, None, nulls, exact
-    return min(lows), max(highs), nulls, exact
+        else:
+            rests = True
+    if missing or not lows or any(value != value for value in lows + highs):  # NaN
+        return None, None, nulls, exact, 0
+    found = min(lows, key=leaf.order), max(highs, key=leaf.order)
+    return *found, nulls, exact, RESTS if rests else 0
 
 
 def _floor_1900(unit: str) -> int:

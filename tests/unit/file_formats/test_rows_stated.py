@@ -112,6 +112,7 @@ def _facts(content: bytes, names: list[str], path: Path) -> Rows:
     return _of(pa.Table.from_batches(opened.batches(), opened.schema), names)
 
 
+@pytest.mark.rule("35")
 @pytest.mark.parametrize("read", [_api, _read, _some, _batches, _stream, _facts])
 def test_a_chunk_that_ends_early_is_all_there_or_an_error(
     read: Callable[[bytes, list[str], Path], Rows], tmp_path: Path

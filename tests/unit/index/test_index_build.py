@@ -19,6 +19,7 @@ import pytest
 from bridge.errors import GenerationNotFound, IndexConflict, IndexCorrupt, StorageFailure
 from bridge.index import compact
 from bridge.index.collect import FileTask, Reading, ThreadCollector
+from bridge.index.manifest import VERSION
 from bridge.index.shard import Collected
 from bridge.index.snapshot import IndexSnapshot
 from bridge.storage.port import FileTable, Storage
@@ -264,7 +265,7 @@ def test_a_commit_of_a_taken_number_conflicts(lake: Lake) -> None:
     "damage",
     [
         lambda text: text[:-20],
-        lambda text: text.replace('"version": 3', '"version": 1'),
+        lambda text: text.replace(f'"version": {VERSION}', '"version": 1'),
         lambda text: text.replace('"num_files": 3', '"num_files": 4'),
         lambda text: "{}",
         lambda text: "[1]",
