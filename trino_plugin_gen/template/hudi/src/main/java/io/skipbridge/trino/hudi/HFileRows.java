@@ -27,6 +27,7 @@ final class HFileRows
     private final HFileReaderImpl file;
     private final GenericDatumReader<IndexedRecord> reader;
     private BinaryDecoder decoder;
+    private long rowsLeft;
     private boolean left;
 
     /**
@@ -40,7 +41,9 @@ final class HFileRows
         this.file = new HFileReaderImpl(new ByteArraySeekableDataInputStream(new ByteBufferBackedInputStream(bytes)), length);
         this.reader = new GenericDatumReader<>(written, required);
         file.initializeMetadata();
-        this.left = file.getNumKeyValueEntries() > 0 && file.seekTo();
+        this.rowsLeft = file.getNumKeyValueEntries();
+        this.left = rowsLeft > 0 && file.seekTo();
+        checkEnd();
     }
 
     @Override
@@ -64,11 +67,22 @@ final class HFileRows
                 int begin = entry.getKeyContentOffset();
                 row.put(key.pos(), new Utf8(Arrays.copyOfRange(entry.getBytes(), begin, begin + entry.getKeyContentLength())));
             }
+            rowsLeft--;
             left = file.next();
+            checkEnd();
             return row;
         }
         catch (IOException e) {
             throw new UncheckedIOException(e);
+        }
+    }
+
+    /** The end comes after as many rows as the trailer states, and not before. */
+    private void checkEnd()
+            throws IOException
+    {
+        if (left != rowsLeft > 0) {
+            throw new IOException("an HFile block has other rows than its trailer states: " + rowsLeft + " are left at its end");
         }
     }
 
