@@ -141,14 +141,10 @@ def _commit(body: Any) -> CommitMetadata:
     sizes: list[int] = []
     previous: set[str] = set()
     appends = False
-    for partition, stats in (body["partitionToWriteStats"] or {}).items():
-        if partition is None or partition == "null":
-            partition = ""
-        written, before, lengths, offsets = _fields(stats)
-        prefix = f"{partition}/" if partition else ""
-        own = [path[len(prefix) :] for path in written]
-        if "/" in "".join(own) or not all(path.startswith(prefix) for path in written):
-            raise ValueError(f"a file is not in partition {partition!r}")
+    for key, stats in (body["partitionToWriteStats"] or {}).items():
+        written, before, lengths, offsets, groups = _fields(stats)
+        partition = _partition(key, written)
+        own = _names(partition, written, groups)
         names += own
         sizes += map(int, lengths)
         previous.update(base or "" for base in before)
@@ -170,17 +166,67 @@ def _commit(body: Any) -> CommitMetadata:
     )
 
 
+def _partition(key: str | None, written: Sequence[str]) -> str:
+    """The path of a partition. Some writers name that of a table without partitions ``null``,
+    which may be a partition's path too.
+    """
+    if key == "null" and any(_is_in(path.rpartition("/")[0], key) for path in written):
+        return key
+    return "" if key is None or key == "null" else key
+
+
+def _names(partition: str, written: Sequence[str], groups: Sequence[str | None]) -> list[str]:
+    """The names of files from their paths.
+
+    Writers spell paths relative to the table, absolute, of another scheme, or with the scheme and
+    authority of the table glued before the partition: ``file:dt=1/name``,
+    ``hdfs://host:8020dt=1/name``. Only the file's name counts, as long as the partition is before
+    it.
+
+    Errors:
+        ValueError: another partition, or none, is before the name.
+    """
+    prefix = f"{partition}/" if partition else ""
+    own = [path[len(prefix) :] for path in written]
+    together = "".join(own)
+    plain = "/" not in together and ":" not in together
+    if plain and all(path.startswith(prefix) for path in written):
+        return own
+    found = []
+    for path, group in zip(written, groups, strict=True):
+        before, _, name = path.rpartition("/")
+        if not partition and ":" in name:
+            # The authority's port and the name may both be digits: the file group tells.
+            start = name.find(group) if group else -1
+            if start < 0:
+                raise ValueError(f"the name of a file is not in {path!r}")
+            name = name[start - (name[start - 1 : start] == ".") :]
+        elif not _is_in(before, partition):
+            raise ValueError(f"{path!r} is not in partition {partition!r}")
+        found.append(name)
+    return found
+
+
+def _is_in(directory: str, partition: str) -> bool:
+    before = directory.removesuffix(partition)
+    whole = not before or before.endswith("/") or ":" in before
+    return directory.endswith(partition) and (whole or not partition)
+
+
 def _fields(stats: Sequence[Any]) -> tuple[Sequence[Any], ...]:
-    """Path, previous commit, size and offset in a log, of the statistics that have a path."""
+    """Path, previous commit, size, offset in a log and file group, of the statistics that have a
+    path.
+    """
     if stats and type(stats[0]) is tuple:
-        written = [stat for stat in stats if stat[0]]
-        return tuple(zip(*written, strict=True)) if written else ((), (), (), ())
+        written = [(*stat, None) for stat in stats if stat[0]]
+        return tuple(zip(*written, strict=True)) if written else ((), (), (), (), ())
     told = [stat for stat in stats if stat["path"]]  # without one, the handle wrote no file
     return (
         [stat["path"] for stat in told],
         [stat.get("prevCommit") for stat in told],
         [stat["fileSizeInBytes"] for stat in told],
         [stat.get("logOffset") for stat in told],
+        [stat.get("fileId") for stat in told],
     )
 
 
@@ -201,6 +247,8 @@ def _fast_commit(content: bytes) -> dict[str, Any] | None:
         if count != 1 or source.read() != header["sync"]:
             return None
         stats, at = decoder.decode(block, 1) if block[0] else ({}, 1)
+        if any(":" in (stat[0] or "") for key in ("", "null") for stat in stats.get(key, ())):
+            return None  # the file group is needed to find the name
         source = io.BytesIO(block)
         source.seek(at)
         body = fastavro.schemaless_reader(source, rest, None)

@@ -106,3 +106,86 @@ def test_other_schemas_are_left_to_fastavro() -> None:
     fastavro.writer(out, schema, [{"a": 1}])
     assert commit_metadata._fast_commit(out.getvalue()) is None
     assert commit_metadata._fast_commit(json.dumps({"a": 1}).encode()) is None
+
+
+_FILE_ID = "8020aaaa-1111-4222-8333-444455556666-0"
+_FILES = [
+    f"{_FILE_ID}_0-1-2_20240101000000000.parquet",
+    f".{_FILE_ID}_20240101000000000.log.1_0-1-2",
+]
+_SPELLINGS = [
+    "{path}",
+    "/{path}",
+    "file:{path}",
+    "file:/{path}",
+    "hdfs://nn:8020{path}",
+    "hdfs://nn:8020/{path}",
+    "s3a://bucket/some/table/{path}",
+    "file:///some/ta:ble/{path}",
+    "file:/some/table/{path}",
+    "/some/table/{path}",
+]
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("partition", ["", "dt=2024-01-01", "a/b=c", "null", "at=10:30"])
+@pytest.mark.parametrize("spelling", _SPELLINGS)
+def test_a_path_is_spelled_in_many_ways(spelling: str, partition: str, fast: bool) -> None:
+    paths = [spelling.format(path=f"{partition}/{name}" if partition else name) for name in _FILES]
+    commit = _read({partition: paths}, fast=fast)
+    assert commit.names == _FILES
+    assert (commit.partitions, commit.counts) == ([partition], [2])
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_a_table_without_partitions_may_name_its_partition_null(fast: bool) -> None:
+    commit = _read({"null": _FILES}, fast=fast)
+    assert (commit.names, commit.partitions) == (_FILES, [""])
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("path", ["dt=2/{}", "/t/dt=2/{}", "xdt=1/{}", "{}", "s3://b/dt=1/c/{}"])
+def test_a_path_in_another_partition_is_an_error(path: str, fast: bool) -> None:
+    with pytest.raises(FileCorrupt, match="is not in partition 'dt=1'"):
+        _read({"dt=1": [path.format(_FILES[0])]}, fast=fast)
+
+
+def _read(paths: dict[str, list[str]], *, fast: bool) -> commit_metadata.CommitMetadata:
+    """A commit of these files, as JSON or as Avro."""
+    stats = {
+        partition: [
+            {
+                "fileId": _FILE_ID,
+                "path": path,
+                "prevCommit": "null",
+                "fileSizeInBytes": 7,
+                "logOffset": 0,
+            }
+            for path in each
+        ]
+        for partition, each in paths.items()
+    }
+    body = {"partitionToWriteStats": stats, "extraMetadata": {}, "operationType": "UPSERT"}
+    if not fast:
+        return read_commit(json.dumps(body).encode(), "20240101000000000.commit")
+    fields = [
+        {"name": "fileId", "type": _TEXT},
+        {"name": "path", "type": _TEXT},
+        {"name": "prevCommit", "type": _TEXT},
+        {"name": "fileSizeInBytes", "type": _LONG},
+        {"name": "logOffset", "type": _LONG},
+    ]
+    stat = {"type": "record", "name": "HoodieWriteStat", "fields": fields}
+    values = {"type": "array", "items": stat}
+    schema = {
+        "type": "record",
+        "name": "HoodieCommitMetadata",
+        "fields": [
+            {"name": "partitionToWriteStats", "type": ["null", {"type": "map", "values": values}]},
+            {"name": "extraMetadata", "type": ["null", {"type": "map", "values": "string"}]},
+            {"name": "operationType", "type": ["null", "string"]},
+        ],
+    }
+    out = io.BytesIO()
+    fastavro.writer(out, schema, [body])
+    return read_commit(out.getvalue(), "20240101000000000.commit")
