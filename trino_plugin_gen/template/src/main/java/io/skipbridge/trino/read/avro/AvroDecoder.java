@@ -6,6 +6,7 @@ import io.trino.hive.formats.avro.HiveAvroTypeBlockHandler;
 import io.trino.spi.Page;
 import org.apache.avro.Schema;
 import org.apache.avro.file.DataFileReader;
+import org.apache.avro.io.BinaryDecoder;
 import org.apache.avro.io.DatumReader;
 import org.apache.avro.io.Decoder;
 
@@ -37,6 +38,7 @@ final class AvroDecoder
     private final HiveAvroTypeBlockHandler types = new HiveAvroTypeBlockHandler(TIMESTAMP_MICROS);
     private Schema written;
     private AvroPageDataReader reader;
+    private Decoder block;
 
     AvroDecoder(Schema wanted)
     {
@@ -77,7 +79,15 @@ final class AvroDecoder
     public Optional<Page> read(Optional<Page> reuse, Decoder input)
             throws IOException
     {
+        block = input;
         return reader.read(reuse, input);
+    }
+
+    /** Whether the row that was decoded last is the last one in the bytes of its block. */
+    boolean atEnd()
+            throws IOException
+    {
+        return ((BinaryDecoder) block).isEnd();
     }
 
     /** Rows that are decoded and in no page yet. The next file may be read after that. */

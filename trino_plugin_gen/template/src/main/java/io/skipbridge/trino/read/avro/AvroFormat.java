@@ -9,7 +9,6 @@ import io.skipbridge.trino.read.page.RowFormat;
 import io.trino.spi.predicate.TupleDomain;
 import org.apache.avro.Schema;
 
-import java.io.EOFException;
 import java.io.IOException;
 import java.util.IdentityHashMap;
 import java.util.Map;
@@ -45,12 +44,7 @@ public final class AvroFormat
     @Override
     public boolean damaged(IOException problem)
     {
-        for (Throwable cause = problem; cause != null; cause = cause.getCause()) {
-            if (cause instanceof EOFException || cause.getClass().getName().startsWith("org.apache.avro.")) {
-                return true;
-            }
-        }
-        return String.valueOf(problem.getMessage()).startsWith("Invalid sync");
+        return true;
     }
 
     @Override

@@ -13,6 +13,7 @@ import io.trino.spi.TrinoException;
 import io.trino.spi.connector.SourcePage;
 import io.trino.spi.predicate.TupleDomain;
 import org.apache.avro.Schema;
+import org.apache.avro.file.CodecFactory;
 import org.apache.avro.file.DataFileWriter;
 import org.apache.avro.generic.GenericData;
 import org.apache.avro.generic.GenericDatumWriter;
@@ -35,6 +36,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import static io.trino.spi.type.BigintType.BIGINT;
 import static io.trino.spi.type.TimestampType.TIMESTAMP_MICROS;
 import static io.trino.spi.type.VarcharType.VARCHAR;
+import static org.apache.avro.file.DataFileConstants.SYNC_SIZE;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -95,6 +97,83 @@ class TestAvroFormat
         assertTrue(failure.getMessage().contains(bad.path()), failure.getMessage());
     }
 
+    @Test
+    void aBlockWithoutRowsIsNoEnd()
+            throws IOException
+    {
+        byte[] header = Files.readAllBytes(Path.of(file(Map.of(), LONG + ", " + TEXT).path().substring("file://".length())));
+        byte[] marker = Arrays.copyOfRange(header, header.length - SYNC_SIZE, header.length);
+        byte[] empty = joined(new byte[] {0, 0}, marker);
+        byte[] first = joined(new byte[] {4, 8, 2, 0, 4, 0}, marker);
+        byte[] second = joined(new byte[] {2, 8, 6, 2, 2, 'c'}, marker);
+        List<String> all = List.of("1 null", "2 null", "3 c");
+        for (List<byte[]> blocks : List.of(
+                List.of(first, second),
+                List.of(empty, first, second),
+                List.of(first, empty, second),
+                List.of(empty, empty, first, empty, empty, second, empty))) {
+            byte[] bytes = joined(header, blocks.stream().reduce(new byte[0], TestAvroFormat::joined));
+            assertEquals(all, rows(List.of(X, S), List.of(file(bytes, 0, bytes.length))));
+            for (int cut = 1; cut < bytes.length; cut++) {
+                assertEquals(all, rows(List.of(X, S), List.of(file(bytes, 0, cut), file(bytes, cut, bytes.length - cut))), "cut at %d".formatted(cut));
+            }
+        }
+        byte[] only = joined(header, empty);
+        assertEquals(List.of(), rows(List.of(X, S), List.of(file(only, 0, only.length))));
+    }
+
+    @Test
+    void aFileThatIsCutShortIsAnError()
+            throws IOException
+    {
+        for (String codec : List.of("null", "deflate")) {
+            PlannedFile whole = file(Map.of("avro.codec", codec), LONG + ", " + TEXT, row(1L, "a"), row(2L, null), row(3L, "c"));
+            byte[] bytes = Files.readAllBytes(Path.of(whole.path().substring("file://".length())));
+            int header = Files.readAllBytes(Path.of(file(Map.of("avro.codec", codec), LONG + ", " + TEXT).path().substring("file://".length()))).length;
+            assertEquals(3, rows(List.of(X, S), List.of(file(bytes, 0, bytes.length))).size());
+            assertEquals(0, rows(List.of(X, S), List.of(file(Arrays.copyOf(bytes, header), 0, header))).size());
+            for (int length = 1; length < bytes.length; length++) {
+                if (length != header) {
+                    PlannedFile cut = file(Arrays.copyOf(bytes, length), 0, length);
+                    TrinoException failure = assertThrows(TrinoException.class, () -> rows(List.of(X, S), List.of(cut)), "%d bytes of %d".formatted(length, bytes.length));
+                    assertEquals(BridgeErrorCode.FILE_CORRUPT.toErrorCode(), failure.getErrorCode());
+                    assertTrue(failure.getMessage().contains(cut.path()), failure.getMessage());
+                }
+            }
+        }
+    }
+
+    @Test
+    void aBlockWithOtherRowsThanItStatesIsAnError()
+            throws IOException
+    {
+        byte[] bytes = Files.readAllBytes(Path.of(file(Map.of(), LONG + ", " + TEXT, row(1L, null), row(2L, null)).path().substring("file://".length())));
+        int block = bytes.length - SYNC_SIZE - 6;
+        assertEquals(4, bytes[block]);
+        for (byte stated : new byte[] {0, 1, 2, 6}) {
+            byte[] wrong = bytes.clone();
+            wrong[block] = stated;
+            PlannedFile file = file(wrong, 0, wrong.length);
+            TrinoException failure = assertThrows(TrinoException.class, () -> rows(List.of(X, S), List.of(file)), "%d".formatted(stated));
+            assertEquals(BridgeErrorCode.FILE_CORRUPT.toErrorCode(), failure.getErrorCode());
+        }
+    }
+
+    private PlannedFile file(byte[] bytes, long start, long length)
+            throws IOException
+    {
+        Path path = Files.write(directory.resolve("%d.avro".formatted(files++)), bytes);
+        ReaderSpec reader = new ReaderSpec("avro", Map.of("avro.schema.literal", record(LONG + ", " + TEXT)), Optional.empty());
+        return new PlannedFile("file://" + path, start, length, bytes.length, Files.getLastModifiedTime(path).toMillis(), PartitionEntry.NONE, reader, List.of());
+    }
+
+    private static byte[] joined(byte[] left, byte[] right)
+    {
+        byte[] both = Arrays.copyOf(left, left.length + right.length);
+        System.arraycopy(right, 0, both, left.length, right.length);
+        return both;
+    }
+
     private static List<Object> row(Object... values)
     {
         return Arrays.asList(values);
@@ -107,7 +186,14 @@ class TestAvroFormat
         Schema schema = new Schema.Parser().parse(record(fields));
         Path path = directory.resolve("%d.avro".formatted(files++));
         try (DataFileWriter<GenericData.Record> writer = new DataFileWriter<>(new GenericDatumWriter<>(schema))) {
-            metadata.forEach(writer::setMeta);
+            metadata.forEach((key, value) -> {
+                if (key.equals("avro.codec")) {
+                    writer.setCodec(CodecFactory.fromString(value));
+                }
+                else {
+                    writer.setMeta(key, value);
+                }
+            });
             writer.create(schema, path.toFile());
             for (List<Object> row : rows) {
                 GenericData.Record made = new GenericData.Record(schema);
