@@ -1,6 +1,7 @@
 package io.skipbridge.trino.read.page;
 
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
+import io.skipbridge.trino.metadata.ColumnKind;
 import io.skipbridge.trino.split.PlannedFile;
 import io.skipbridge.trino.wire.PartitionEntry;
 import io.trino.spi.block.Block;
@@ -52,11 +53,18 @@ final class ConstantColumns
             return false;
         }
         for (Map.Entry<BridgeColumnHandle, Domain> entry : predicate.getDomains().orElseThrow().entrySet()) {
-            if (!entry.getKey().isData() && !entry.getValue().includesNullableValue(value(entry.getKey(), file))) {
+            BridgeColumnHandle column = entry.getKey();
+            if (!column.isData() && ((isTooLong(column, file) && entry.getValue().isNullableDiscreteSet()) || !entry.getValue().includesNullableValue(value(column, file)))) {
                 return false;
             }
         }
         return true;
+    }
+
+    private static boolean isTooLong(BridgeColumnHandle column, PlannedFile file)
+    {
+        List<String> values = file.partition().values();
+        return column.kind() == ColumnKind.PARTITION_KEY && column.ordinal() < values.size() && !file.partition().nulls()[column.ordinal()] && PartitionValue.isTooLong(column.type(), values.get(column.ordinal()));
     }
 
     private Object value(BridgeColumnHandle column, PlannedFile file)

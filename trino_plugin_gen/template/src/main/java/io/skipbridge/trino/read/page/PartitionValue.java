@@ -30,7 +30,10 @@ import static io.trino.spi.type.TinyintType.TINYINT;
 import static io.trino.spi.type.VarbinaryType.VARBINARY;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
-/** Parses a partition key's text into the engine's native form of its type. '01' and '1' are the same number. */
+/**
+ * Parses a partition key's text into the engine's native form of its type. '01' and '1' are the same number. A text that is longer than its type is no value
+ * of it, as in Trino's hive connector.
+ */
 final class PartitionValue
 {
     private PartitionValue() {}
@@ -48,8 +51,22 @@ final class PartitionValue
         }
     }
 
+    /** Whether no value of the type is this text, so that none of a list equals it. */
+    static boolean isTooLong(Type type, String text)
+    {
+        int most = switch (type) {
+            case VarcharType varchar -> varchar.getLength().orElse(Integer.MAX_VALUE);
+            case CharType padded -> padded.getLength();
+            default -> Integer.MAX_VALUE;
+        };
+        return text.codePointCount(0, text.length()) > most;
+    }
+
     private static Object parse(Type type, String text)
     {
+        if (isTooLong(type, text)) {
+            throw new IllegalArgumentException("longer than its type");
+        }
         if (type instanceof VarcharType) {
             return utf8Slice(text);
         }
