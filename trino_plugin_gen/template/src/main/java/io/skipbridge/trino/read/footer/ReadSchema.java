@@ -3,37 +3,35 @@ package io.skipbridge.trino.read.footer;
 import io.skipbridge.trino.BridgeErrorCode;
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.trino.parquet.Column;
-import io.trino.parquet.Field;
 import io.trino.parquet.PrimitiveField;
 import io.trino.parquet.predicate.TupleDomainParquetPredicate;
 import io.trino.parquet.reader.ParquetReader;
 import io.trino.spi.TrinoException;
+import io.trino.spi.block.Block;
 import io.trino.spi.predicate.DiscreteValues;
 import io.trino.spi.predicate.Domain;
 import io.trino.spi.predicate.Ranges;
 import io.trino.spi.predicate.TupleDomain;
-import io.trino.spi.type.DecimalType;
-import io.trino.spi.type.Type;
 import org.apache.parquet.column.ColumnDescriptor;
 import org.apache.parquet.io.MessageColumnIO;
-import org.apache.parquet.schema.LogicalTypeAnnotation.IntLogicalTypeAnnotation;
 import org.apache.parquet.schema.MessageType;
-import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
 import org.joda.time.DateTimeZone;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.function.UnaryOperator;
 
 import static io.trino.parquet.ParquetTypeUtils.constructField;
 import static io.trino.parquet.ParquetTypeUtils.getColumnIO;
 import static io.trino.parquet.ParquetTypeUtils.lookupColumnByName;
-import static io.trino.spi.type.BigintType.BIGINT;
+import static io.trino.spi.StandardErrorCode.NOT_SUPPORTED;
 
 /**
  * How a scan reads the files of one schema: the reader's columns, the output channel that each fills, the leaves that they need, and the
@@ -51,7 +49,8 @@ public final class ReadSchema
     private final DateTimeZone timeZone;
     private final List<Column> columns = new ArrayList<>();
     private final int[] columnOfChannel;
-    private final boolean[] unsigned;
+    private final List<Optional<UnaryOperator<Block>>> conversions;
+    private Optional<String> refusal = Optional.empty();
     private final int[] leaves;
     private final boolean[] filtered;
     private final List<ColumnDescriptor> descriptors = new ArrayList<>();
@@ -70,7 +69,7 @@ public final class ReadSchema
         this.predicate = predicate;
         this.timeZone = timeZone;
         this.columnOfChannel = new int[channels.size()];
-        this.unsigned = new boolean[channels.size()];
+        this.conversions = new ArrayList<>(Collections.nCopies(channels.size(), Optional.empty()));
         Set<ColumnDescriptor> needed = new LinkedHashSet<>();
         constructColumns(channels, path, needed);
 
@@ -127,28 +126,17 @@ public final class ReadSchema
             if (!requested.containsField(handle.name())) {
                 continue;
             }
-            unsigned[channel] = unsigned(requested.getType(handle.name()), handle.type());
-            Optional<Field> field = constructField(unsigned[channel] ? BIGINT : handle.type(), lookupColumnByName(columnIo, handle.name()));
+            Optional<ReadField> field = constructField(handle.type(), lookupColumnByName(columnIo, handle.name())).map(asked -> ReadField.of(handle.name(), asked));
             if (field.isPresent()) {
+                conversions.set(channel, field.get().conversion());
+                refusal = refusal.or(field.get()::refusal);
                 columnOfChannel[channel] = columns.size();
-                columns.add(new Column(handle.name(), field.get()));
-                for (PrimitiveField primitive : ParquetReader.getPrimitiveFields(List.of(field.get()))) {
+                columns.add(new Column(handle.name(), field.get().field()));
+                for (PrimitiveField primitive : ParquetReader.getPrimitiveFields(List.of(field.get().field()))) {
                     needed.add(primitive.getDescriptor());
                 }
             }
         }
-    }
-
-    /** Whether an unsigned number of 64 bits is read as a decimal(20,0). Trino's reader returns its bits as a bigint. */
-    private static boolean unsigned(org.apache.parquet.schema.Type stored, Type type)
-    {
-        return type instanceof DecimalType decimal
-                && decimal.getScale() == 0
-                && decimal.getPrecision() >= 20
-                && stored.isPrimitive()
-                && stored.asPrimitiveType().getPrimitiveTypeName() == PrimitiveTypeName.INT64
-                && stored.getLogicalTypeAnnotation() instanceof IntLogicalTypeAnnotation integer
-                && !integer.isSigned();
     }
 
     private Map<ColumnDescriptor, Domain> domains(String path)
@@ -207,10 +195,18 @@ public final class ReadSchema
         return columnOfChannel[channel];
     }
 
-    /** Whether the reader returns an output channel of decimals as the bits of unsigned numbers. */
-    public boolean unsigned(int channel)
+    /** What makes an output channel's values of those that the reader returns; empty if they are the same. */
+    public Optional<UnaryOperator<Block>> conversion(int channel)
     {
-        return unsigned[channel];
+        return conversions.get(channel);
+    }
+
+    /** Errors: NOT_SUPPORTED: a column of the file is not read as the table's type. */
+    public void requireReadable()
+    {
+        refusal.ifPresent(reason -> {
+            throw new TrinoException(NOT_SUPPORTED, reason);
+        });
     }
 
     /** Ordinals of the leaves to read from a footer, ascending. */

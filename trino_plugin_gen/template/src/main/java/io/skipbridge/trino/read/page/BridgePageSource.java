@@ -7,7 +7,6 @@ import io.skipbridge.trino.split.PlannedFile;
 import io.trino.memory.context.AggregatedMemoryContext;
 import io.trino.parquet.reader.ParquetReader;
 import io.trino.spi.block.Block;
-import io.trino.spi.block.Int128ArrayBlockBuilder;
 import io.trino.spi.connector.SourcePage;
 
 import java.io.IOException;
@@ -18,7 +17,6 @@ import java.util.concurrent.CompletableFuture;
 import java.util.function.UnaryOperator;
 
 import static io.trino.memory.context.AggregatedMemoryContext.newSimpleAggregatedMemoryContext;
-import static io.trino.spi.type.BigintType.BIGINT;
 
 /** Reads a split's files with Trino's Parquet reader. */
 final class BridgePageSource
@@ -140,9 +138,10 @@ final class BridgePageSource
         conversions = new ArrayList<>();
         for (int i = 0; i < columnOfChannel.length; i++) {
             columnOfChannel[i] = schema.columnOfChannel(i);
-            conversions.add(schema.unsigned(i) ? Optional.of(BridgePageSource::withoutSign) : Optional.empty());
+            conversions.add(schema.conversion(i));
         }
         try {
+            schema.requireReadable();
             reader = NativeReader.open(combined, memory, scan.options(), problem -> ReadFailure.of(problem, current));
         }
         catch (IOException | RuntimeException e) {
@@ -150,20 +149,6 @@ final class BridgePageSource
             throw e;
         }
         return true;
-    }
-
-    private static Block withoutSign(Block block)
-    {
-        Int128ArrayBlockBuilder builder = new Int128ArrayBlockBuilder(null, block.getPositionCount());
-        for (int i = 0; i < block.getPositionCount(); i++) {
-            if (block.isNull(i)) {
-                builder.appendNull();
-            }
-            else {
-                builder.writeInt128(0, BIGINT.getLong(block, i));
-            }
-        }
-        return builder.build();
     }
 
     @Override

@@ -2,12 +2,10 @@ package io.skipbridge.trino.read.page;
 
 import io.airlift.slice.Slices;
 import io.skipbridge.trino.BridgeErrorCode;
+import io.skipbridge.trino.read.block.NestedValues;
 import io.trino.spi.TrinoException;
 import io.trino.spi.block.Block;
 import io.trino.spi.block.BlockBuilder;
-import io.trino.spi.block.ColumnarArray;
-import io.trino.spi.block.ColumnarMap;
-import io.trino.spi.block.RowBlock;
 import io.trino.spi.block.RunLengthEncodedBlock;
 import io.trino.spi.connector.SourcePage;
 import io.trino.spi.type.ArrayType;
@@ -76,31 +74,11 @@ final class FileValues
             case RowType row -> fields(column, row);
             case ArrayType array -> {
                 UnaryOperator<Block> elements = to(column.part("element").orElseThrow(), array.getElementType());
-                yield block -> {
-                    ColumnarArray lists = ColumnarArray.toColumnarArray(block);
-                    int count = lists.getPositionCount();
-                    int[] offsets = new int[count + 1];
-                    boolean[] nulls = new boolean[count];
-                    for (int i = 0; i < count; i++) {
-                        nulls[i] = lists.isNull(i);
-                        offsets[i + 1] = offsets[i] + (nulls[i] ? 0 : lists.getLength(i));
-                    }
-                    return NestedBlocks.lists(nulls, offsets, elements.apply(lists.getElementsBlock()));
-                };
+                yield block -> NestedValues.elements(block, elements);
             }
             case MapType map -> {
                 UnaryOperator<Block> values = to(column.part("value").orElseThrow(), map.getValueType());
-                yield block -> {
-                    ColumnarMap maps = ColumnarMap.toColumnarMap(block);
-                    int count = maps.getPositionCount();
-                    int[] offsets = new int[count + 1];
-                    boolean[] nulls = new boolean[count];
-                    for (int i = 0; i < count; i++) {
-                        nulls[i] = maps.isNull(i);
-                        offsets[i + 1] = offsets[i] + (nulls[i] ? 0 : maps.getEntryCount(i));
-                    }
-                    return NestedBlocks.maps(map, nulls, offsets, maps.getKeysBlock(), values.apply(maps.getValuesBlock()));
-                };
+                yield block -> NestedValues.entries(block, map, UnaryOperator.identity(), values);
             }
             default -> throw column.unsupported(table);
         };
@@ -118,20 +96,15 @@ final class FileValues
             places[i] = part.isPresent() ? next++ : -1;
             changes.add(part.map(each -> to(each, field.getType())).orElse(UnaryOperator.identity()));
         }
-        return block -> {
-            List<Block> held = RowBlock.getRowFieldsFromBlock(block);
-            boolean[] nulls = new boolean[block.getPositionCount()];
-            for (int i = 0; i < nulls.length; i++) {
-                nulls[i] = block.isNull(i);
-            }
-            Block[] fields = new Block[count];
+        return block -> NestedValues.fields(block, held -> {
+            List<Block> fields = new ArrayList<>();
             for (int i = 0; i < count; i++) {
-                fields[i] = places[i] < 0
-                        ? RunLengthEncodedBlock.create(row.getFields().get(i).getType().createNullBlock(), nulls.length)
-                        : changes.get(i).apply(held.get(places[i]));
+                fields.add(places[i] < 0
+                        ? RunLengthEncodedBlock.create(row.getFields().get(i).getType().createNullBlock(), block.getPositionCount())
+                        : changes.get(i).apply(held.get(places[i])));
             }
-            return NestedBlocks.rows(nulls, fields);
-        };
+            return fields;
+        });
     }
 
     private static Block written(Block block, Type table, Value value)
@@ -155,6 +128,7 @@ final class FileValues
                 case VarcharType text when text.isUnbounded() -> (block, at, into) -> text.writeSlice(into, Slices.utf8Slice(Long.toString(file.getLong(block, at))));
                 case DecimalType decimal -> (block, at, into) -> write(column, BigDecimal.valueOf(file.getLong(block, at)), decimal, into);
                 case DoubleType wide -> (block, at, into) -> wide.writeDouble(into, file.getLong(block, at));
+                case RealType narrow -> (block, at, into) -> narrow.writeFloat(into, file.getLong(block, at));
                 default -> {
                     if (table != BIGINT) {
                         throw column.unsupported(table);

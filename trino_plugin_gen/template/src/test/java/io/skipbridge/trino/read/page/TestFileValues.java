@@ -2,6 +2,7 @@ package io.skipbridge.trino.read.page;
 
 import io.airlift.slice.Slices;
 import io.skipbridge.trino.wire.ReaderSpec;
+import io.skipbridge.trino.read.block.NestedBlocks;
 import io.trino.spi.TrinoException;
 import io.trino.spi.block.Block;
 import io.trino.spi.block.BlockBuilder;
@@ -21,6 +22,7 @@ import static io.trino.spi.type.BigintType.BIGINT;
 import static io.trino.spi.type.DateType.DATE;
 import static io.trino.spi.type.DoubleType.DOUBLE;
 import static io.trino.spi.type.IntegerType.INTEGER;
+import static io.trino.spi.type.RealType.REAL;
 import static io.trino.spi.type.VarcharType.VARCHAR;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -69,6 +71,9 @@ class TestFileValues
         assertEquals(Slices.utf8Slice("-7"), VARCHAR.getSlice(texts, 0));
         assertTrue(texts.isNull(1));
         assertEquals(new BigDecimal("5.0000"), Decimals.readBigDecimal(PRICE, FileValues.to(integer, PRICE).apply(numbers(INTEGER, 5L)), 0));
+        Block cast = FileValues.to(integer, REAL).apply(numbers(INTEGER, 16_777_217L, null));
+        assertEquals(16_777_216.0f, REAL.getFloat(cast, 0));
+        assertTrue(cast.isNull(1));
         assertThrows(TrinoException.class, () -> FileValues.to(integer, DATE));
 
         BlockBuilder doubles = DOUBLE.createBlockBuilder(null, 1);

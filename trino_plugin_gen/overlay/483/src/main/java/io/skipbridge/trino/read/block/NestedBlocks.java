@@ -1,4 +1,4 @@
-package io.skipbridge.trino.read.page;
+package io.skipbridge.trino.read.block;
 
 import io.trino.spi.block.ArrayBlock;
 import io.trino.spi.block.Bitmap;
@@ -9,23 +9,23 @@ import io.trino.spi.type.MapType;
 import java.util.Optional;
 
 /** Makes blocks of nested values, whose masks of NULL differ between families of releases. */
-final class NestedBlocks
+public final class NestedBlocks
 {
     private NestedBlocks() {}
 
     /** @param nulls by list; @param offsets into the elements, one more than lists */
-    static Block lists(boolean[] nulls, int[] offsets, Block elements)
+    public static Block lists(boolean[] nulls, int[] offsets, Block elements)
     {
         return ArrayBlock.fromElementBlock(nulls.length, valid(nulls), offsets, elements);
     }
 
-    static Block maps(MapType type, boolean[] nulls, int[] offsets, Block keys, Block values)
+    public static Block maps(MapType type, boolean[] nulls, int[] offsets, Block keys, Block values)
     {
         return type.createBlockFromKeyValue(valid(nulls), offsets, keys, values);
     }
 
     /** @param fields with a position for each row, the NULL ones too */
-    static Block rows(boolean[] nulls, Block[] fields)
+    public static Block rows(boolean[] nulls, Block[] fields)
     {
         return RowBlock.fromNotNullSuppressedFieldBlocks(nulls.length, valid(nulls), fields);
     }

@@ -1,0 +1,224 @@
+package io.skipbridge.trino.read.footer;
+
+import io.airlift.slice.Slices;
+import io.trino.spi.TrinoException;
+import io.trino.spi.block.Block;
+import io.trino.spi.block.BlockBuilder;
+import io.trino.spi.type.BigintType;
+import io.trino.spi.type.BooleanType;
+import io.trino.spi.type.CharType;
+import io.trino.spi.type.DateType;
+import io.trino.spi.type.DecimalType;
+import io.trino.spi.type.Decimals;
+import io.trino.spi.type.DoubleType;
+import io.trino.spi.type.Int128;
+import io.trino.spi.type.IntegerType;
+import io.trino.spi.type.RealType;
+import io.trino.spi.type.SmallintType;
+import io.trino.spi.type.TimeType;
+import io.trino.spi.type.TimestampType;
+import io.trino.spi.type.TimestampWithTimeZoneType;
+import io.trino.spi.type.TinyintType;
+import io.trino.spi.type.Type;
+import io.trino.spi.type.VarbinaryType;
+import io.trino.spi.type.VarcharType;
+import org.apache.parquet.schema.LogicalTypeAnnotation;
+import org.apache.parquet.schema.LogicalTypeAnnotation.DateLogicalTypeAnnotation;
+import org.apache.parquet.schema.LogicalTypeAnnotation.DecimalLogicalTypeAnnotation;
+import org.apache.parquet.schema.LogicalTypeAnnotation.Float16LogicalTypeAnnotation;
+import org.apache.parquet.schema.LogicalTypeAnnotation.IntLogicalTypeAnnotation;
+import org.apache.parquet.schema.LogicalTypeAnnotation.TimeLogicalTypeAnnotation;
+import org.apache.parquet.schema.LogicalTypeAnnotation.TimestampLogicalTypeAnnotation;
+import org.apache.parquet.schema.PrimitiveType;
+import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
+
+import java.math.BigDecimal;
+import java.math.BigInteger;
+import java.util.Optional;
+import java.util.function.UnaryOperator;
+
+import static io.trino.spi.StandardErrorCode.NOT_SUPPORTED;
+import static io.trino.spi.type.BigintType.BIGINT;
+import static io.trino.spi.type.IntegerType.INTEGER;
+
+/**
+ * The pairs of a file's type and a table's type that are read. Trino's reader decodes some pairs without a check: integers as the bits of a float, numbers
+ * without a sign as negative ones, decimals as days. So a pair is read by it only if it stands here; of others, integers and decimals are converted.
+ *
+ * <p>An integer under a floating-point type is cast as Java casts, which may round. Every other conversion is exact, and a value that does not fit is an
+ * error.
+ *
+ * @param type in which the reader is asked for the values
+ * @param conversion from it to the table's type; empty if it is the table's
+ */
+record ReadLeaf(Type type, Optional<UnaryOperator<Block>> conversion)
+{
+    private interface Value
+    {
+        BigDecimal of(Block block, int position);
+    }
+
+    /** Empty if the pair is not read. */
+    static Optional<ReadLeaf> of(String column, PrimitiveType stored, Type table)
+    {
+        if (decodes(stored, table)) {
+            return Optional.of(new ReadLeaf(table, Optional.empty()));
+        }
+        LogicalTypeAnnotation annotation = stored.getLogicalTypeAnnotation();
+        if (annotation instanceof DecimalLogicalTypeAnnotation decimal) {
+            boolean toFloat = table instanceof RealType && isWhole(decimal);
+            DecimalType read = DecimalType.createDecimalType(decimal.getPrecision(), decimal.getScale());
+            return toFloat || table instanceof VarcharType ? Optional.of(converted(column, read, (block, at) -> Decimals.readBigDecimal(read, block, at), table)) : Optional.empty();
+        }
+        boolean isWide = stored.getPrimitiveTypeName() == PrimitiveTypeName.INT64;
+        if (!isInteger(stored) || !(isNumber(table) || table instanceof VarcharType)) {
+            return Optional.empty();
+        }
+        Type read = isWide ? BIGINT : INTEGER;
+        Value signed = (block, at) -> BigDecimal.valueOf(read.getLong(block, at));
+        Value unsigned = isWide
+                ? (block, at) -> new BigDecimal(new BigInteger(Long.toUnsignedString(BIGINT.getLong(block, at))))
+                : (block, at) -> BigDecimal.valueOf(Integer.toUnsignedLong(INTEGER.getInt(block, at)));
+        return Optional.of(converted(column, read, isSigned(annotation) ? signed : unsigned, table));
+    }
+
+    static String refusal(String column, PrimitiveType stored, Type table)
+    {
+        return "column '%s' is %s in Parquet, which is not read as %s. Declare the column as the file has it, or rewrite the file".formatted(column, stored, table.getDisplayName());
+    }
+
+    /** Whether Trino's reader gives the very values of the file, or an error. */
+    private static boolean decodes(PrimitiveType stored, Type table)
+    {
+        LogicalTypeAnnotation annotation = stored.getLogicalTypeAnnotation();
+        if (annotation instanceof DecimalLogicalTypeAnnotation decimal) {
+            return table instanceof DecimalType || (isWhole(decimal) && isInteger(table));
+        }
+        return switch (stored.getPrimitiveTypeName()) {
+            case BOOLEAN -> table instanceof BooleanType;
+            case INT32 -> switch (table) {
+                case TinyintType _, SmallintType _, IntegerType _, BigintType _ -> bits(stored) <= Math.min(Integer.SIZE, bitsOf(table));
+                case DecimalType decimal -> isInteger(stored) && bits(stored) <= Integer.SIZE && decimal.isShort();
+                case DateType _ -> annotation == null || annotation instanceof DateLogicalTypeAnnotation;
+                default -> false;
+            };
+            case INT64 -> switch (table) {
+                case BigintType _ -> bits(stored) <= Long.SIZE || annotation instanceof TimestampLogicalTypeAnnotation || annotation instanceof TimeLogicalTypeAnnotation;
+                case TimestampType _, TimestampWithTimeZoneType _ -> annotation instanceof TimestampLogicalTypeAnnotation;
+                case TimeType _ -> annotation instanceof TimeLogicalTypeAnnotation;
+                default -> false;
+            };
+            case INT96 -> table instanceof TimestampType || table instanceof TimestampWithTimeZoneType;
+            case FLOAT -> table instanceof RealType || table instanceof DoubleType;
+            case DOUBLE -> table instanceof DoubleType;
+            case BINARY -> table instanceof VarcharType || table instanceof CharType || table instanceof VarbinaryType;
+            case FIXED_LEN_BYTE_ARRAY -> table instanceof VarbinaryType || (table instanceof VarcharType text && text.isUnbounded() && !(annotation instanceof Float16LogicalTypeAnnotation));
+        };
+    }
+
+    private static boolean isInteger(PrimitiveType stored)
+    {
+        LogicalTypeAnnotation annotation = stored.getLogicalTypeAnnotation();
+        return (stored.getPrimitiveTypeName() == PrimitiveTypeName.INT32 || stored.getPrimitiveTypeName() == PrimitiveTypeName.INT64)
+                && (annotation == null || annotation instanceof IntLogicalTypeAnnotation);
+    }
+
+    /** Of a signed type that has all values; more than any if it is no integer. */
+    private static int bits(PrimitiveType stored)
+    {
+        if (!isInteger(stored)) {
+            return Integer.MAX_VALUE;
+        }
+        int width = stored.getPrimitiveTypeName() == PrimitiveTypeName.INT32 ? Integer.SIZE : Long.SIZE;
+        return stored.getLogicalTypeAnnotation() instanceof IntLogicalTypeAnnotation integer
+                ? integer.getBitWidth() + (integer.isSigned() ? 0 : 1)
+                : width;
+    }
+
+    private static int bitsOf(Type table)
+    {
+        return switch (table) {
+            case TinyintType _ -> Byte.SIZE;
+            case SmallintType _ -> Short.SIZE;
+            case IntegerType _ -> Integer.SIZE;
+            default -> Long.SIZE;
+        };
+    }
+
+    private static boolean isSigned(LogicalTypeAnnotation annotation)
+    {
+        return !(annotation instanceof IntLogicalTypeAnnotation integer) || integer.isSigned();
+    }
+
+    /** Whether Trino's reader takes a decimal for an integer. */
+    private static boolean isWhole(DecimalLogicalTypeAnnotation decimal)
+    {
+        return decimal.getScale() == 0 && decimal.getPrecision() <= Decimals.MAX_SHORT_PRECISION;
+    }
+
+    private static boolean isInteger(Type table)
+    {
+        return table instanceof TinyintType || table instanceof SmallintType || table instanceof IntegerType || table instanceof BigintType;
+    }
+
+    private static boolean isNumber(Type table)
+    {
+        return isInteger(table) || table instanceof RealType || table instanceof DoubleType || table instanceof DecimalType;
+    }
+
+    private static ReadLeaf converted(String column, Type read, Value value, Type table)
+    {
+        return new ReadLeaf(read, Optional.of(block -> {
+            BlockBuilder into = table.createBlockBuilder(null, block.getPositionCount());
+            for (int i = 0; i < block.getPositionCount(); i++) {
+                if (block.isNull(i)) {
+                    into.appendNull();
+                }
+                else {
+                    write(column, value.of(block, i), table, into);
+                }
+            }
+            return into.build();
+        }));
+    }
+
+    private static void write(String column, BigDecimal value, Type table, BlockBuilder into)
+    {
+        try {
+            switch (table) {
+                case RealType real -> real.writeFloat(into, value.floatValue());
+                case DoubleType wide -> wide.writeDouble(into, value.doubleValue());
+                case DecimalType decimal -> {
+                    BigInteger unscaled = value.setScale(decimal.getScale()).unscaledValue();
+                    if (Decimals.overflows(unscaled, decimal.getPrecision())) {
+                        throw new ArithmeticException("too large");
+                    }
+                    if (decimal.isShort()) {
+                        decimal.writeLong(into, unscaled.longValueExact());
+                    }
+                    else {
+                        decimal.writeObject(into, Int128.valueOf(unscaled));
+                    }
+                }
+                case VarcharType text -> {
+                    String digits = value.toPlainString();
+                    if (!text.isUnbounded() && digits.length() > text.getBoundedLength()) {
+                        throw new ArithmeticException("too long");
+                    }
+                    text.writeSlice(into, Slices.utf8Slice(digits));
+                }
+                default -> {
+                    long number = value.longValueExact();
+                    int spare = Long.SIZE - bitsOf(table);
+                    if (number << spare >> spare != number) {
+                        throw new ArithmeticException("too large");
+                    }
+                    table.writeLong(into, number);
+                }
+            }
+        }
+        catch (ArithmeticException e) {
+            throw new TrinoException(NOT_SUPPORTED, "column '%s' holds %s, which is no %s. Declare a wider type, or rewrite the file".formatted(column, value, table.getDisplayName()), e);
+        }
+    }
+}
