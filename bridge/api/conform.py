@@ -1,8 +1,9 @@
 """A file's column in the table's own type, as engines read files that are not all alike.
 
 The law: a value is the one that the engine reads, or the scan fails. What a file lacks is NULL;
-what is narrower is widened; fields of structs are found by name without regard to case. A
-conversion that would change a value (text to number, a number that does not fit) is an error that
+what is narrower is widened; fields of structs are found by name without regard to case. An integer
+is rounded to a floating-point number, as engines cast it. Any other conversion that would change a
+value (text to number, a number that does not fit) is an error that
 names the file and both types.
 """
 
@@ -67,10 +68,12 @@ def _conform(array: pa.Array, target: Type, engine: str) -> pa.Array:
             return array.cast(wanted)
         case Kind.DECIMAL if pa.types.is_decimal(array.type) or _is_integer(array.type):
             return array.cast(wanted)
-        case Kind.DOUBLE if pa.types.is_floating(array.type) or _is_integer(array.type):
+        case Kind.DOUBLE if pa.types.is_floating(array.type):
             return array.cast(wanted)
-        case Kind.FLOAT if pa.types.is_float16(array.type) or _is_integer(array.type):
+        case Kind.FLOAT if pa.types.is_float16(array.type):
             return array.cast(wanted)
+        case Kind.DOUBLE | Kind.FLOAT if _is_integer(array.type):
+            return array.cast(wanted, safe=False)
         case Kind.STRUCT if pa.types.is_struct(array.type):
             return _struct(array, target.fields, engine)
         case Kind.ARRAY if _is_list(array.type):

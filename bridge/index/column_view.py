@@ -36,7 +36,7 @@ from bridge.index.column_resolution import (
     in_lower_case,
     is_plain,
 )
-from bridge.index.convert import Converted, convert, holds, keeps_nulls
+from bridge.index.convert import Converted, cast, convert, holds, keeps_nulls
 from bridge.index.local_cache import EXACT, LOWER, PRESENT, UPPER, CachedColumn, CachedIndex
 from bridge.index.pack import Loaded
 from bridge.types import Field, Kind, Semantics, Type
@@ -277,6 +277,8 @@ class ColumnView:
             lower_known = sure if lower_known is None else lower_known & sure
             upper_known = sure if upper_known is None else upper_known & sure
             exact = sure if exact is None else exact & sure
+        if converted.rounded:
+            exact = np.zeros(self.num_files, np.bool_)
         whole = lower_known is None and upper_known is None
         found = self._result(target, converted, (lower_known, upper_known, exact), counts)
         if converted.kept and target.kind is not Kind.BOOLEAN:  # rule 13 needs both bounds
@@ -327,7 +329,9 @@ class ColumnView:
         if stored.holds in ("int", "float"):
             lower, upper = lower.to_numpy(), upper.to_numpy()
         found = convert(stored, target, semantics, lower, upper)
-        if found is None or found.lower is not lower or found.upper is not upper:
+        if found is None:
+            return cast(stored, target, lower, upper)
+        if found.lower is not lower or found.upper is not upper:
             return found
         return replace(found, kept=found.doubtful is None or not found.doubtful.any())
 
@@ -341,7 +345,7 @@ class ColumnView:
         """Counts of NULL and NaN as the engine reads the column; -1 where they may differ."""
         stored = variant.column.type
         nulls = loaded.nulls
-        if not target.is_floating:
+        if not target.is_floating or stored.logical in ("int", "uint"):
             nans = np.zeros(self.num_files, np.int64)
         elif not stored.is_floating:
             nans = np.full(self.num_files, -1, np.int64)
@@ -423,7 +427,8 @@ class _Joined:
         self._upper = _choose(high, converted.upper, self._upper)
         self._low |= low
         self._high |= high
-        self._exact |= sure & ((flags & EXACT) != 0)
+        if not converted.rounded:
+            self._exact |= sure & ((flags & EXACT) != 0)
 
     def finish(self, rows: npt.NDArray[np.int64], absent: Mask, doubtful: Mask) -> ColumnStatistics:
         nulls = np.where(doubtful, -1, np.where(absent, rows, self._nulls))

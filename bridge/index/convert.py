@@ -1,6 +1,8 @@
 """Converts bounds from a file's stored type to the table's type: exactly, or not at all.
 
 Every conversion keeps order and loses nothing, so bounds stay bounds (correctness 8-12, 15, 16).
+An integer under a floating-point type is the exception: engines cast it, which rounds. Its bounds
+go through the same `cast`, which keeps order too, and are never exact.
 Bounds are unknown where an engine may convert values differently: to a narrower integer, to a
 decimal with fewer digits, or from text to a number. Counts stay known where no conversion turns a
 value into NULL or NULL into a value.
@@ -32,12 +34,14 @@ class Converted:
     Attributes:
         doubtful: slots whose bounds are unknown.
         kept: the bounds equal the stored ones, so forms derived from the stored ones stay valid.
+        rounded: the conversion may have rounded values, so no bound is exact.
     """
 
     lower: Any
     upper: Any
     doubtful: Mask | None = None
     kept: bool = False
+    rounded: bool = False
 
 
 def holds(target: Type) -> str:
@@ -107,15 +111,35 @@ def _integer(stored: PhysicalType, target: Type, lower: Any, upper: Any) -> Conv
         return None
     low, high = INTEGER_RANGE[target.kind]
     if stored.logical == "uint":
-        # Some engines read it as a signed integer of the same width, so a bound is certain only
-        # while the top bit is clear. INT_MAX stands for an unknown bound, which may have the top
-        # bit set; the other bound is then doubtful, too.
-        high = min(high, 2 ** (stored.width - 1) - 1, INT_MAX - 1)
+        high = min(high, _surely(stored))
     elif stored.width <= {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INTEGER: 32}.get(
         target.kind, 64
     ):
         return Converted(lower, upper)
     return Converted(lower, upper, (lower < low) | (upper > high))
+
+
+def _surely(stored: PhysicalType) -> int:
+    """The largest unsigned integer that all engines read alike.
+
+    Some read it as a signed integer of the same width, so a bound is certain only while the top
+    bit is clear. INT_MAX stands for an unknown bound, which may have the top bit set; the other
+    bound is then doubtful, too.
+    """
+    return min((1 << (stored.width - 1)) - 1, INT_MAX - 1)
+
+
+def cast(stored: PhysicalType, target: Type, lower: Any, upper: Any) -> Converted | None:
+    """Bounds of integers under a floating-point type, rounded to the nearest number as Java does.
+
+    None if the types are others. Only bounds may be cast: two values may become one.
+    """
+    if target.kind not in _NUMBERS or stored.logical not in ("int", "uint"):
+        return None
+    narrow = np.float32 if target.kind is Kind.FLOAT else np.float64
+    doubtful = upper > _surely(stored) if stored.logical == "uint" else None
+    low, high = (values.astype(narrow).astype(np.float64) for values in (lower, upper))
+    return Converted(low, high, doubtful, rounded=True)
 
 
 def _decimal(stored: PhysicalType, target: Type, lower: Any, upper: Any) -> Converted | None:

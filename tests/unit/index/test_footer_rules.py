@@ -343,12 +343,35 @@ def test_16_widening(lake: Lake) -> None:
     lake.write("c", {"f": pa.array([1], pa.int32()), "i": pa.array(["x"])})
     lake.build()
     found = lake.column("f", DOUBLE)
-    assert found.lower.tolist() == [float(np.float32(0.1)), 0.1, -math.inf]
+    assert found.lower.tolist() == [float(np.float32(0.1)), 0.1, 1.0]
     assert lake.column("i", BIGINT).upper.tolist() == [5, 2**40, 2**63 - 1]
     narrow = lake.column("i", INTEGER)
     assert narrow.upper.tolist() == [5, 2**63 - 1, 2**63 - 1]
     assert narrow.null_count.tolist() == [0, -1, -1]
     assert lake.column("f", FLOAT).lower_known is not None
+
+
+def test_16_an_integer_under_a_float_is_cast(lake: Lake) -> None:
+    """Its bounds go through the same cast, and are never exact."""
+    lake.write("a", {"f": pa.array([16_777_217, -5, None], pa.int32())})
+    lake.write("b", {"f": pa.array([2**53 + 1, 2**63 - 1], pa.int64())})
+    lake.write("c", {"f": pa.array([1, 2**32 - 1], pa.uint32())})
+    lake.write("d", {"f": pa.array([1.5], pa.float32())})
+    lake.build()
+    found = lake.column("f", FLOAT)
+    assert found.lower.tolist() == [-5.0, float(2**53), -math.inf, 1.5]
+    assert found.upper.tolist() == [16_777_216.0, float(2**63), math.inf, 1.5]
+    assert found.exact is not None and found.exact.tolist() == [False, False, False, True]
+    assert found.null_count.tolist() == [-1, -1, -1, 0]
+    assert lake.column("f", DOUBLE).upper.tolist() == [16_777_217.0, float(2**63), math.inf, 1.5]
+
+
+def test_16_one_integer_type_under_a_float_is_never_exact(lake: Lake) -> None:
+    lake.write("a", {"f": pa.array([16_777_217], pa.int32())})
+    lake.build()
+    found = lake.column("f", FLOAT)
+    assert (found.lower.tolist(), found.upper.tolist()) == ([16_777_216.0], [16_777_216.0])
+    assert found.exact is not None and not found.exact.any()
 
 
 def test_an_empty_row_set(lake: Lake) -> None:
