@@ -39,6 +39,8 @@ _WRITES_BLOOMS = "bloom_filter_options" in signature(pq.ParquetWriter.__init__).
 _SHORTEST, _LONGEST = 1 << 16, 1 << 20
 """Bytes that are read at once of a column of a large file."""
 _FEWEST_ROWS, _MOST_ROWS = 16, 1 << 15
+_PLAIN = {("INT32", "INT_32"), ("INT64", "INT_64")}
+"""Annotations that say no more than the type below them. Trino, DuckDB and Polars write them."""
 _WIDTHS = {"INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 
 
@@ -228,19 +230,21 @@ def _properties(file: pq.ParquetFile) -> dict[bytes, bytes]:
 
 def _leaves(file: pq.ParquetFile) -> tuple[Any, ...]:
     """How each leaf is stored, so that a reader of one file reads the other alike."""
-    schema = file.schema
-    return tuple(
-        (
-            column.physical_type,
-            column.converted_type,
-            column.length,
-            column.precision,
-            column.scale,
-            column.max_definition_level,
-            column.max_repetition_level,
+    found = []
+    for column in (file.schema.column(i) for i in range(len(file.schema))):
+        physical, converted = column.physical_type, column.converted_type
+        found.append(
+            (
+                physical,
+                "NONE" if (physical, converted) in _PLAIN else converted,
+                column.length,
+                # Of decimals alone; elsewhere a writer may state anything.
+                *((column.precision, column.scale) if converted == "DECIMAL" else ()),
+                column.max_definition_level,
+                column.max_repetition_level,
+            )
         )
-        for column in (schema.column(i) for i in range(len(schema)))
-    )
+    return tuple(found)
 
 
 def _fields(fields: Sequence[pa.Field]) -> tuple[Any, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import re
 import uuid
 from io import BytesIO
 from pathlib import Path
@@ -371,6 +372,31 @@ def test_files_of_different_schemas_are_not_mixed(tmp_path: Path) -> None:
     assert (result.rejected, result.rows, len(result.new)) == ("", 7, 3)
     names = sorted(str(opened(state).schema_arrow.names) for state in result.new)
     assert names == ["['a', 'k']", "['k', 'a']", "['k']"]
+
+
+DUCKDB = (
+    "TINYINT SMALLINT INTEGER BIGINT UTINYINT USMALLINT UINTEGER UBIGINT FLOAT DOUBLE VARCHAR BLOB "
+    "DATE TIME TIMESTAMP TIMESTAMPTZ TIMESTAMP_NS DECIMAL(9,1) DECIMAL(18,1) DECIMAL(38,1) BOOLEAN "
+    "INTEGER[] STRUCT(a:INTEGER,b:VARCHAR[]) MAP(VARCHAR,BIGINT)"
+).replace(":", " ")
+
+
+@pytest.mark.parametrize("of", ["integers", "others"])
+def test_every_annotation_of_duckdb_is_kept(tmp_path: Path, of: str) -> None:
+    """It annotates plain integers, as Trino does; its schemas state a precision for all types."""
+    types = re.findall(r"\w+(?:\(.*?\))?(?:\[\])?", DUCKDB)
+    chosen = types[:8] if of == "integers" else types[8:]
+    parts = ", ".join(f"NULL::{type} AS c{i}" for i, type in enumerate(chosen))
+    for number in range(2):
+        query = f"SELECT (i * 7 % 10) k, {parts} FROM range(10) r(i)"
+        duckdb.sql(f"COPY ({query}) TO '{tmp_path}/f{number}.parquet' (FORMAT parquet)")
+    pq.write_table(pq.read_table(tmp_path / "f0.parquet"), tmp_path / "f2.parquet")
+    files = sorted(tmp_path.glob("*.parquet"))
+    result = rewritten(tmp_path, *files)
+    assert (result.rejected, result.rows) == ("", 30)
+    assert rows_of([opened(state).read() for state in result.new]) == rows_of(
+        [pq.read_table(path) for path in files]
+    )
 
 
 def test_compression_and_row_groups_as_asked(tmp_path: Path) -> None:
