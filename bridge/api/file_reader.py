@@ -19,13 +19,14 @@ from bridge.errors import (
     FileAmbiguous,
     FileChanged,
     FileCorrupt,
+    FileUnreadable,
     UnsupportedTable,
 )
 from bridge.file_formats.recipe import Recipe
 from bridge.file_formats.registry import file_format
 from bridge.file_formats.rows import Rows
 from bridge.storage.port import UNKNOWN_TIME, Storage, same_state
-from bridge.storage.source import WHOLE, is_passing, open_source
+from bridge.storage.source import WHOLE, is_gap, is_passing, open_source
 from bridge.table.model import Column, Table
 from bridge.table.registry import table_format
 from bridge.table.snapshot import MergedSlice, MergesSlices
@@ -174,6 +175,8 @@ def _damage_is_told(uri: str) -> Iterator[None]:
         if is_passing(error):
             raise
         first = str(error).partition("\n")[0]
+        if is_gap(error):
+            raise FileUnreadable(f"{uri} cannot be read here: {first}", _ENGINE) from error
         raise FileCorrupt(
             f"{uri} cannot be read: {first}", "restore it or write it again"
         ) from error

@@ -17,7 +17,25 @@ _HIVE = "org.apache.hadoop.hive.ql.io.orc."
 
 
 def _recognise(head: bytes, tail: bytes) -> bool:
-    return tail[-4:-1] == b"ORC"
+    if tail[-4:-1] == b"ORC":
+        return True
+    # The first writers had the magic at the head alone; readers take such files.
+    return head.startswith(b"ORC") and _is_postscript(tail[-1 - tail[-1] : -1])
+
+
+def _is_postscript(raw: bytes) -> bool:
+    """Whether bytes are a whole message that states the length of a footer and a compression."""
+    found: dict[int, int] = {}
+    at = 0
+    while at < len(raw):
+        key, value, shift, at = raw[at], 0, 0, at + 1
+        while at < len(raw):
+            value, shift, at = value | (raw[at] & 127) << shift, shift + 7, at + 1
+            if raw[at - 1] < 128:
+                break
+        found[key] = value
+        at += value if key & 7 == 2 else 0
+    return at == len(raw) and {0x08, 0x10} <= found.keys() <= {0x08, 0x10, 0x18, 0x22, 0x28, 0x30}
 
 
 def _read_schema(storage: Storage, uri: str, size: int) -> pa.Schema:

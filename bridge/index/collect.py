@@ -363,11 +363,15 @@ class _Chunk:
         columns = file.missing(column_ranges(footer, every))
         if columns and sum(end - start for start, end in columns) <= _AHEAD:
             yield Fetch(file, columns)
-        problem = None
+        problem: str | None = None
         try:
-            scan(footer, every, file, task.uri)
-            for each in scans:
-                each.finish()
+            lost = scan(footer, every, file, task.uri)
+            for i, each in enumerate(scans):
+                if i not in lost:
+                    each.finish()
+            whole = {id(each) for i, each in enumerate(every) if i not in lost}
+            gatherings = {s: g for s, g in gatherings.items() if id(g) in whole}
+            problem = next((f"{FileUnreadable.code}: {why}" for why in lost.values()), None)
         except FileCorrupt as error:
             problem = f"{error.code}: {error.message}"
             gatherings = {s: g for s, g in gatherings.items() if not g.leaves}

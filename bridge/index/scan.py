@@ -27,6 +27,8 @@ from bridge.storage.source import is_passing
 _ROWS = 1_000_000
 """Files with more rows are read in batches."""
 _BATCH = 128 * 1024
+_NOT_OF_THE_FILE = (pa.ArrowException, ArithmeticError, LookupError, TypeError, ValueError)
+"""What an index may raise for values that were decoded."""
 _BOUNDED = frozenset({"bool", "int", "float", "double", "date", "string", "binary"})
 
 
@@ -50,27 +52,40 @@ def scan(
     gatherings: Sequence[Gathering],
     file: ReadFile,
     uri: str,
-) -> None:
+) -> dict[int, str]:
     """Reads each required leaf once and passes it to all gatherings.
+
+    Returns:
+        The places of gatherings that have not got their values because a library lacks something,
+        each with the reason. The others are whole.
 
     Errors:
         FileCorrupt: the data cannot be decoded.
     """
     leaves = _needed(footer, gatherings)
+    waiting = {i: g for i, g in enumerate(gatherings) if g.leaves}
+    lost: dict[int, str] = {}
     if not leaves:
-        return
+        return lost
     try:
         for table in _tables(file.source(), footer, leaves):
             paths = {i: footer.leaves[i].column.path for i in leaves}
             arrays = Arrays({i: leaf_values(table, path) for i, path in paths.items()})
-            for gathering in gatherings:
-                if gathering.leaves:
-                    gathering.update(arrays)
+            for i, gathering in waiting.items():
+                if i not in lost:
+                    try:
+                        gathering.update(arrays)
+                    except _NOT_OF_THE_FILE as error:
+                        lost[i] = f"{uri}: no index of its values: {error}".partition("\n")[0]
+    except NotImplementedError as error:
+        why = f"{uri}: its data cannot be read here: {error}".partition("\n")[0]
+        return dict.fromkeys(waiting, why)
     except (pa.ArrowException, OSError, KeyError) as error:
         if is_passing(error):
             raise
         first = str(error).partition("\n")[0]
         raise FileCorrupt(f"{uri}: its data cannot be decoded: {first}", "rewrite it") from error
+    return lost
 
 
 def column_ranges(footer: Footer, gatherings: Sequence[Gathering]) -> list[Range]:
@@ -119,9 +134,20 @@ def _coded(footer: Footer, leaf: int) -> bool:
 
 def leaf_values(table: pa.Table, path: tuple[str, ...]) -> pa.ChunkedArray:
     """The values of one leaf, by its path."""
-    column = table.column(path[0])
+    column = _stored(table.column(path[0]))
     for name in path[1:]:
-        column = pc.struct_field(column, name)
+        column = _stored(pc.struct_field(column, name))
+    return column
+
+
+def _stored(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The values in a type that Arrow's functions take: extensions as stored, wide decimals."""
+    if isinstance(column.type, pa.BaseExtensionType):
+        storage = column.type.storage_type
+        column = pa.chunked_array([chunk.storage for chunk in column.chunks], storage)
+    held = column.type
+    if pa.types.is_decimal(held) and not pa.types.is_decimal128(held) and held.precision <= 38:
+        return column.cast(pa.decimal128(held.precision, held.scale))
     return column
 
 

@@ -434,10 +434,11 @@ def _built(fields: Fields, leaf: Leaf) -> Chunk:
     physical = needed_field(held, 1, I32, "a column's type")
     expect(physical == leaf.physical, "a column's type is not the schema's")
     kind, path = needed_field(held, 3, LIST, "a column's path")
-    expect(kind == BINARY and path, "a column's path is no list of names")
-    head = bytes([len(path) << 4 | BINARY]) if len(path) < 15 else spell_long_list(len(path))
-    spelled = b"\x19" + head + b"".join(map(spell_binary, path))
-    expect(spelled == leaf.spelled, "a column's path is not the schema's")
+    if path:  # some writers leave it empty: chunks are in the schema's order
+        expect(kind == BINARY, "a column's path is no list of names")
+        head = bytes([len(path) << 4 | BINARY]) if len(path) < 15 else spell_long_list(len(path))
+        spelled = b"\x19" + head + b"".join(map(spell_binary, path))
+        expect(spelled == leaf.spelled, "a column's path is not the schema's")
     chunk = Chunk(
         count_field(held, 5, I64, "a column's number of values"),
         count_field(held, 7, I64, "a column's size"),

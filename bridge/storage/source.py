@@ -29,6 +29,15 @@ def is_passing(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or (isinstance(error, OSError) and bool(error.errno))
 
 
+def is_gap(error: BaseException) -> bool:
+    """Whether a reader's library lacks what the file needs, and so says nothing about the file.
+
+    >>> is_gap(pa.ArrowNotImplementedError("Codec LZO")), is_gap(pa.ArrowInvalid("bad page"))
+    (True, False)
+    """
+    return isinstance(error, NotImplementedError) or "out of range for nanosec" in str(error)
+
+
 def open_source(storage: Storage, uri: str, size: int) -> Any:
     """A file object for pyarrow's readers.
 

@@ -66,8 +66,8 @@ def _known(error: Exception, uri: str, what: str) -> tuple[str, str] | None:
     if _ODD_NAME in text:
         return (
             f"{uri} holds an object that cannot be listed: {_first(text.partition(_ODD_NAME)[2])}",
-            "rename or delete that object: a name has no empty part (//), no part . or .., and no "
-            "control character",
+            "rename or delete that object, which the storage library here cannot name: a name has "
+            "no empty part (//), no part . or .., and no control character",
         )
     if any(address in text for address in _METADATA):
         return (

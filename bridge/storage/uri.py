@@ -145,7 +145,12 @@ def _path(path: str, text: str, scheme: str) -> str:
     if scheme in _HIERARCHICAL:
         return "/".join(s for s in segments if s not in ("", "."))
     if "" in segments or "." in segments:  # a different key in an object store
-        raise InvalidUri(f"an empty or '.' segment in {text!r}", "rename the object")
+        there = "/".join(s for s in segments if s not in ("", "."))
+        raise InvalidUri(
+            f"an empty or '.' segment in {text!r}: no object is found here by such a name",
+            f"Hive and Spark write to .../{there} then: name that, if they wrote the files, or "
+            "copy the objects there",
+        )
     return path
 
 

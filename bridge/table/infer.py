@@ -38,8 +38,11 @@ from bridge.types import (
     struct,
 )
 
+_NOTHING = Type(Kind.UNKNOWN, length=1)
+"""A column, or a part of one, in which every value is NULL: it goes with any type."""
 _INTEGERS = (Kind.TINYINT, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
 _SIMPLE: dict[pa.DataType, Type] = {
+    pa.null(): _NOTHING,
     pa.bool_(): BOOLEAN,
     pa.int8(): TINYINT,
     pa.int16(): SMALLINT,
@@ -162,7 +165,7 @@ def merge_schemas(schemas: Iterable[tuple[str, pa.Schema]]) -> tuple[Column, ...
     for uri, schema in schemas:
         for entry in schema:
             key = entry.name.lower()
-            found = Column(key, type_of(entry.type))
+            found = Column(key, _type_of(entry.type))
             held = merged.get(key)
             if held is None:
                 merged[key] = (found, uri)
@@ -175,14 +178,33 @@ def merge_schemas(schemas: Iterable[tuple[str, pa.Schema]]) -> tuple[Column, ...
                     "rewrite the files of one of the two, or register them as two tables",
                 )
             merged[key] = (Column(key, wider), held[1])
-    return tuple(column for column, _ in merged.values())
+    return tuple(Column(column.name, _settled(column.type)) for column, _ in merged.values())
 
 
 def type_of(arrow: pa.DataType) -> Type:
     """The table type of a file column, from its Arrow type; UNKNOWN if Hive has none.
 
-    Timestamps with and without a zone both become Hive's zone-free type, as Spark declares them.
+    Timestamps with and without a zone both become Hive's zone-free type, as Spark declares them. A
+    member of a struct without values has no type, and is left out.
     """
+    return _settled(_type_of(arrow))
+
+
+def _settled(found: Type) -> Type:
+    if found.kind is Kind.STRUCT:
+        fields = [Field(f.name, _settled(f.type)) for f in found.fields]
+        known = [f for f in fields if f.type is not UNKNOWN]
+        return struct(*known) if known else UNKNOWN
+    if found.is_nested:
+        fields = [Field(f.name, _settled(f.type)) for f in found.fields]
+        missing = any(f.type is UNKNOWN for f in fields)
+        return UNKNOWN if missing else Type(found.kind, fields=tuple(fields))
+    return UNKNOWN if found.kind is Kind.UNKNOWN else found
+
+
+def _type_of(arrow: pa.DataType) -> Type:
+    if isinstance(arrow, pa.BaseExtensionType):  # Hive, Spark and Trino see what it is stored as
+        arrow = arrow.storage_type
     simple = _SIMPLE.get(arrow)
     if simple is not None:
         return simple
@@ -193,27 +215,29 @@ def type_of(arrow: pa.DataType) -> Type:
     if pa.types.is_fixed_size_binary(arrow):
         return BINARY
     if pa.types.is_dictionary(arrow):
-        return type_of(arrow.value_type)
+        return _type_of(arrow.value_type)
     return _nested(arrow)
 
 
 def _nested(arrow: pa.DataType) -> Type:
     if pa.types.is_map(arrow):
-        parts = (type_of(arrow.key_type), type_of(arrow.item_type))
+        parts = (_type_of(arrow.key_type), _type_of(arrow.item_type))
         return UNKNOWN if UNKNOWN in parts else map_of(*parts)
     if pa.types.is_list(arrow) or pa.types.is_large_list(arrow):
-        element = type_of(arrow.value_type)
+        element = _type_of(arrow.value_type)
         return UNKNOWN if element is UNKNOWN else array(element)
     if pa.types.is_struct(arrow):
-        fields = [Field(f.name.lower(), type_of(f.type)) for f in arrow]
+        fields = [Field(f.name.lower(), _type_of(f.type)) for f in arrow]
         return UNKNOWN if any(f.type is UNKNOWN for f in fields) else struct(*fields)
     return UNKNOWN
 
 
 def common_type(left: Type, right: Type) -> Type | None:
     """The narrowest type that holds the values of both exactly; None if there is none."""
-    if left == right:
+    if left == right or right == _NOTHING:
         return left
+    if left == _NOTHING:
+        return right
     if left.kind in _INTEGERS and right.kind in _INTEGERS:
         return max(left, right, key=lambda t: _INTEGERS.index(t.kind))
     if left.is_floating and right.is_floating:
@@ -222,6 +246,11 @@ def common_type(left: Type, right: Type) -> Type | None:
         return max(left, right, key=lambda t: t.precision)
     if left.kind is Kind.STRUCT and right.kind is Kind.STRUCT:
         return _common_struct(left, right)
+    if left.kind is right.kind and left.kind in (Kind.ARRAY, Kind.MAP):
+        pairs = zip(left.fields, right.fields, strict=True)
+        parts = [(a.name, common_type(a.type, b.type)) for a, b in pairs]
+        fields = tuple(Field(name, type) for name, type in parts if type is not None)
+        return Type(left.kind, fields=fields) if len(fields) == len(parts) else None
     return None
 
 

@@ -127,9 +127,9 @@ def _content(storage: Storage, uri: str, size: int) -> Iterator[bytes]:
     name = uri.rpartition("/")[2]
     suffix = "." + name.rpartition(".")[2] if "." in name else ""
     if suffix == ".gz":
-        yield from _members(uri, _raw(storage, uri, size), lambda: zlib.decompressobj(31))
+        yield from _members(uri, _raw(storage, uri, size), lambda: zlib.decompressobj(31), True)
     elif suffix == ".bz2":
-        yield from _members(uri, _raw(storage, uri, size), bz2.BZ2Decompressor)
+        yield from _members(uri, _raw(storage, uri, size), bz2.BZ2Decompressor, False)
     elif suffix == ".zst":
         yield from _zstd(storage, uri, size)
     elif suffix.lower() in (*_UNDECODED, ".gz", ".bz2", ".zst", ".zstd", ".gzip"):
@@ -144,19 +144,24 @@ def _raw(storage: Storage, uri: str, size: int) -> Iterator[bytes]:
         yield bytes(part)
 
 
-def _members(uri: str, parts: Iterator[bytes], fresh: Any) -> Iterator[bytes]:
-    """The content of one member. Readers differ in what they do with further ones."""
+def _members(uri: str, parts: Iterator[bytes], fresh: Any, several: bool) -> Iterator[bytes]:
+    """The content of all members.
+
+    Args:
+        several: whether every reader reads more than one. Of bzip2 they differ.
+    """
     member = fresh()
     for part in parts:
-        if member.eof:
-            raise ambiguous(uri, "it holds more than one compressed stream")
-        try:
-            held = _pieces(member, part)
-            yield from held
-        except (zlib.error, OSError, ValueError) as error:
-            raise ambiguous(uri, f"it cannot be decompressed: {error}") from error
-        if member.eof and member.unused_data:
-            raise ambiguous(uri, "it holds more than one compressed stream")
+        while part:
+            if member.eof:
+                if not several:
+                    raise ambiguous(uri, "it holds more than one compressed stream")
+                member = fresh()
+            try:
+                yield from _pieces(member, part)
+            except (zlib.error, OSError, ValueError) as error:
+                raise ambiguous(uri, f"it cannot be decompressed: {error}") from error
+            part = member.unused_data if member.eof else b""
     if not member.eof:
         raise ambiguous(uri, "it ends in the middle of a compressed stream")
 

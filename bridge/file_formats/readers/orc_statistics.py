@@ -30,7 +30,7 @@ from bridge.file_formats.rows import expect_rows
 from bridge.file_formats.statistics import FileStatistics, LeafStatistics
 from bridge.storage.child import ChildReader
 from bridge.storage.port import Storage
-from bridge.storage.source import is_passing, open_source
+from bridge.storage.source import is_gap, is_passing, open_source
 
 _NAMELESS = re.compile(r"_col\d+")
 _OTHER = PhysicalType("BYTE_ARRAY", "other")
@@ -91,7 +91,7 @@ def read(storage: Storage, uri: str, size: int, sink: ValueSink | None = None) -
                     sink.drop(column.number)
         return FileStatistics(file.nrows, None, leaves)
     except (pa.ArrowException, OSError, ValueError) as error:
-        if is_passing(error):
+        if is_passing(error) or is_gap(error):
             raise
         first = str(error).partition("\n")[0]
         raise FileCorrupt(f"{uri}: cannot be read as ORC: {first}", "rewrite the file") from error

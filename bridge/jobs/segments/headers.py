@@ -6,7 +6,8 @@ import bz2
 import csv
 import io
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -206,9 +207,9 @@ def head_text(storage: Storage, uri: str, size: int) -> str:
 def _decompressed(uri: str, raw: bytes) -> bytes:
     suffix = uri.rpartition("/")[2].rpartition(".")[2].lower()
     if suffix in ("gz", "gzip", "deflate"):
-        return zlib.decompressobj(47).decompress(raw, HEAD)
+        return _members(raw, lambda: zlib.decompressobj(47))
     if suffix == "bz2":
-        return bz2.BZ2Decompressor().decompress(raw, HEAD)
+        return _members(raw, bz2.BZ2Decompressor)
     if suffix in ("zst", "zstd"):
         stream = pa.CompressedInputStream(pa.BufferReader(raw), "zstd")
         found = io.BytesIO()
@@ -226,6 +227,21 @@ def _decompressed(uri: str, raw: bytes) -> bytes:
     if suffix in ("snappy", "lz4", "lzo", "lzo_deflate"):
         raise ValueError(f"headers of .{suffix} files are not read here")
     return raw
+
+
+def _members(raw: bytes, fresh: Callable[[], Any]) -> bytes:
+    """The beginning of what the compressed streams hold, of which the last may be cut."""
+    found = b""
+    while raw and len(found) < HEAD:
+        member = fresh()
+        try:
+            found += member.decompress(raw, HEAD - len(found))
+        except (OSError, zlib.error):
+            if not found:
+                raise
+            break  # what stands behind the end is the reader's concern
+        raw = member.unused_data
+    return found
 
 
 def _illegible(uri: str, why: str) -> SegmentSchemaMismatch:
