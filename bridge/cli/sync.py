@@ -14,6 +14,7 @@ from bridge.config import Config, parse_seconds
 from bridge.errors import InvalidRequest
 from bridge.jobs.compose import metastore_of
 from bridge.jobs.create_table import table_name
+from bridge.jobs.sync.file_options import given_columns
 from bridge.jobs.sync.job import SyncJob, parse_keys, run_job
 from bridge.jobs.sync.request import SyncRequest
 from bridge.jobs.sync.run_all import INDEXES, Outcome, read_jobs, sync_all
@@ -44,6 +45,18 @@ PROBLEMS = 3
     metavar="NAME[:TYPE],...",
     help="Keys of a new table, if directories do not name them, or to set their types.",
 )
+@click.option(
+    "--format",
+    help="Format of a new table's files: parquet, orc, avro, json, csv, text. "
+    "[default: as Parquet, ORC and Avro files say themselves]",
+)
+@click.option(
+    "--columns",
+    metavar="'NAME TYPE, ...'",
+    help="Columns of a new table whose files do not tell them; of CSV the names alone.",
+)
+@click.option("--header", is_flag=True, help="The first line of each CSV file names its fields.")
+@click.option("--delimiter", help="Between the fields of CSV or text. [default: , or Hive's ^A]")
 @click.option("--dry-run", is_flag=True, help="Show the changes without making them.")
 @click.option("--full", is_flag=True, help="Compare every partition, even if an earlier run did.")
 @click.option("--adopt", is_flag=True, help="Take over a table that skipbridge did not create.")
@@ -87,6 +100,10 @@ def sync(
     file: Path | None,
     extractor: str | None,
     partition_keys: tuple[str, ...],
+    format: str | None,
+    columns: str | None,
+    header: bool,
+    delimiter: str | None,
     dry_run: bool,
     full: bool,
     adopt: bool,
@@ -111,6 +128,7 @@ def sync(
     \b
     skipbridge sync demo.flights --location s3a://lake/flights --index
     skipbridge sync demo.flights --dry-run              the difference, as a diff
+    skipbridge sync demo.calls --location /data/calls --format csv --header
     skipbridge sync demo.events --location /data/events --extractor day --partition-keys dt:date
     skipbridge sync --all tables.toml --output json     1,000 tables
     skipbridge sync demo.flights --watch 5m --listen    keep running
@@ -123,8 +141,9 @@ def sync(
     if dry_run and (watch or listen):
         raise InvalidRequest("--dry-run with --watch or --listen", "leave one of them out")
     if file is not None:
-        given = [location, extractor, *partition_keys, index, hook, spark]
-        if any(g is not None for g in given) or adopt or move or relocate or hold_wider or drop_all:
+        given = [location, extractor, *partition_keys, index, hook, spark, format, columns]
+        flags = [adopt, move, relocate, hold_wider, drop_all, header, delimiter is not None]
+        if any(g is not None for g in given) or any(flags):
             raise InvalidRequest(
                 "options of one table together with --all", f"write them into {file}"
             )
@@ -144,6 +163,10 @@ def sync(
             hold_wider=hold_wider,
             drop_all=drop_all,
             spark=spark,
+            format=format,
+            columns=given_columns(columns, format),
+            header=header,
+            delimiter=delimiter,
         )
         jobs = [SyncJob(request, index, hook)]
     if watch or listen:

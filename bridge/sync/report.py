@@ -24,7 +24,7 @@ class SyncReport:
         unparsable: directories that are not partitions, with the reason.
         collisions: partition names, with the directories that claim them.
         failed: partitions that the metastore refused, with its reason.
-        unreadable: inspected files that are not valid Parquet.
+        unreadable: inspected files that are not of the table's format.
         left_out: columns whose type Hive does not have.
         index: report of the index job, if it ran.
         rounds: number of comparisons; more than one if another job wrote meanwhile.

@@ -168,7 +168,7 @@ class FileSchemas:
 
     Attributes:
         columns: columns that hold the values of all files.
-        unreadable: files that are not valid Parquet, each with the reason; deleted files are not
+        unreadable: files that are not of the format, each with the reason; deleted files are not
             included.
     """
 
@@ -177,7 +177,11 @@ class FileSchemas:
 
 
 def read_schemas(
-    storage: Storage, files: Sequence[tuple[str, int]], *, threads: int = 16
+    storage: Storage,
+    files: Sequence[tuple[str, int]],
+    format: str = "parquet",
+    *,
+    threads: int = 16,
 ) -> FileSchemas:
     """The columns of files (URI and size); a file deleted since the listing is ignored.
 
@@ -190,7 +194,7 @@ def read_schemas(
     def read(file: tuple[str, int]) -> pa.Schema | str | None:
         uri, size = file
         try:
-            return read_schema(storage, uri, size)
+            return read_schema(storage, uri, size, format)
         except FileCorrupt as error:
             return error.message
         except FileShort as error:

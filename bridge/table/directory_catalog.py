@@ -32,7 +32,7 @@ from bridge.table.model import (
 from bridge.table.partition import parse_partition_name, unescape
 from bridge.table.registry import table_formats
 from bridge.table.snapshot import DefinesTables
-from bridge.table.stray import Stray, is_data, none_is_data, stray
+from bridge.table.stray import Stray, is_data, none_is_data, refuse_undescribed, stray
 from bridge.types import BIGINT, DATE, INTEGER, STRING, Type
 
 SCHEMA = "directory"
@@ -146,6 +146,8 @@ class DirectoryCatalog:
         sample = _sample(listing, paths)
         first = next((f for f in sample if is_data(self._storage, *f)), None)
         found = recognise(self._storage, *first) if first is not None else None
+        if found is None:
+            refuse_undescribed(self._storage, self._location, sample)
         format = found.name if found is not None else "parquet"
         columns, damaged = infer_readable(self._storage, sample, format)
         self.strays = (*outside, *damaged)

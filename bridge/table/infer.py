@@ -152,7 +152,7 @@ def infer_readable(
 
 def _shown(column: Column) -> str:
     known = column.type is not UNKNOWN
-    return str(column.type) if known else "of a type that Hive does not have (such as null)"
+    return str(column.type) if known else "of a type that Hive does not have"
 
 
 def merge_schemas(schemas: Iterable[tuple[str, pa.Schema]]) -> tuple[Column, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bridge.errors import UnsupportedTable
 from bridge.file_formats.registry import file_formats, inferred_formats, recognise, spelled
 from bridge.storage.ahead import ask_all
 from bridge.storage.port import Storage
@@ -84,6 +85,59 @@ def what_is(head: bytes, uri: str) -> str:
     if uri.lower().endswith((".csv", ".tsv")):
         return "CSV text"
     return "text"
+
+
+_TEXTS = {
+    ".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json",
+    ".txt": "text",
+}  # fmt: skip
+_CODECS = (".gz", ".bz2", ".zst", ".deflate", ".snappy", ".lz4", ".lzo")
+_SPELLED = {"csv": "CSV text", "json": "JSON text", "text": "text"}
+
+
+def format_of(storage: Storage, uri: str, size: int) -> tuple[str | None, str]:
+    """The name of a file's format, by its bytes or else its name, and what to call the file.
+
+    None where it is not known, or the file is damaged. Errors: FileUnreadable, StorageFailure.
+    """
+    whole = recognise(storage, uri, size)
+    if whole is not None:
+        return whole.name, _one(whole.spelled) + " file"
+    (head,) = storage.read_ranges(uri, [(0, min(_HEAD, size))])
+    name = uri.rpartition("/")[2].lower()
+    codec = next((c for c in _CODECS if name.endswith(c)), "")
+    what = what_is(head, uri)
+    found = next((f for end, f in _TEXTS.items() if name.removesuffix(codec).endswith(end)), None)
+    if found is None or what.startswith("a damaged") or (not codec and what not in _KINDS):
+        found = _KINDS.get(what)
+        return found, what
+    return found, _SPELLED[found] + (f", compressed ({codec})" if codec else "")
+
+
+_KINDS = {spelled: name for name, spelled in _SPELLED.items()}
+
+
+def refuse_undescribed(storage: Storage, location: str, files: Sequence[tuple[str, int]]) -> None:
+    """For a directory of which no file tells a table's columns.
+
+    Errors:
+        UnsupportedTable: says what the first file is, if that is a format of tables.
+    """
+    uri, size = files[0]
+    format, what = format_of(storage, uri, size)
+    if format is not None and file_formats()[format].read_schema is None:
+        raise UnsupportedTable(
+            f"{location} holds files that do not tell a table's columns: "
+            f"{uri.rpartition('/')[2]} is {what}",
+            f"register it: skipbridge sync DB.TABLE --location {location}{options(format)}; then "
+            "name DB.TABLE",
+        )
+
+
+def options(format: str) -> str:
+    """The options of ``skipbridge sync`` that a new table of a format needs."""
+    more = {"csv": " --header (or --columns 'a, b')", "text": " --columns 'a int, b string'"}
+    return f" --format {format}{more.get(format, '')}"
 
 
 def _one(name: str) -> str:

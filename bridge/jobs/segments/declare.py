@@ -47,7 +47,7 @@ def parse_columns(text: str) -> list[tuple[str, str]]:
     return found
 
 
-def declared(columns: Sequence[tuple[str, str]]) -> tuple[SegmentColumn, ...]:
+def declared_columns(columns: Sequence[tuple[str, str]]) -> tuple[SegmentColumn, ...]:
     """Columns from names and Hive types.
 
     Errors:
@@ -92,7 +92,7 @@ def infer_columns(
         sample = list(zip(paths, sizes, strict=True))[::step]
         columns = infer_readable(storage, sample, format)[0]
     elif format in ("csv", "json"):
-        columns = _of_text(storage, paths[0], sizes[0], format, properties)
+        columns = columns_of_text(storage, paths[0], sizes[0], format, properties)
     else:
         raise UnsupportedType(
             f"columns of {file_format(format).spelled} files cannot be inferred", "declare them"
@@ -110,9 +110,10 @@ def _is_name(name: str) -> bool:
     return name.replace("_", "a").isalnum()
 
 
-def _of_text(
+def columns_of_text(
     storage: Storage, uri: str, size: int, format: str, properties: Mapping[str, str]
 ) -> tuple[Column, ...]:
+    """The columns of the beginning of a CSV or JSON file; see `infer_columns`."""
     text = head_text(storage, uri, size)
     lines = text[: text.rfind("\n") + 1] or text
     raw = lines.encode()

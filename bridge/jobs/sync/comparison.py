@@ -16,6 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from bridge.errors import InvalidRequest, SchemaNotFound, TableExists, TableNotFound
+from bridge.file_formats.registry import file_format
+from bridge.jobs.sync.file_options import FileFormatOptions, declared
 from bridge.jobs.sync.metastore import (
     RegisteredTable,
     amended_table,
@@ -71,6 +73,7 @@ class Plan:
         table_changes: changes of the table itself, one line each, as in a diff.
         digest: digest of storage.
         in_step: storage, too, matches the last run's state, so nothing needs comparing.
+        files: how the files of a new table are declared.
     """
 
     table: RegisteredTable | None
@@ -86,6 +89,7 @@ class Plan:
     table_changes: list[str] = field(default_factory=list)
     digest: str = ""
     in_step: bool = False
+    files: FileFormatOptions = field(default_factory=FileFormatOptions)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -165,6 +169,11 @@ class Comparison:
         if table is not None and table.keys:
             names = self._client.get_partition_names(request.name.schema, request.name.table)
         extractor = request.extractor or properties.get(EXTRACTOR_PROPERTY) or "hive"
+        if table is not None and request.format not in (None, table.layout.format):
+            raise InvalidRequest(
+                f"{request.name} is stored as {table.layout.format}, not {request.format}",
+                "leave --format out, or register the directory under another name",
+            )
         keys = tuple(k.name.lower() for k in request.keys)
         known = tuple(k.name for k in table.keys) if table is not None else keys
         if keys and keys != known:
@@ -298,13 +307,22 @@ class Comparison:
 
     def _look(self, plan: Plan, rows: Sequence[int]) -> Evolution:
         files = self._files(plan, rows)
-        found = read_schemas(self._storage.storage, files, threads=self._settings.threads)
+        storage = self._storage.storage
+        if plan.table is not None:
+            format = plan.table.layout.format
+        else:
+            plan.files, told = declared(storage, self._request, plan.place.root, files)
+            format = plan.files.format
+        if file_format(format).read_schema is None:  # the table's columns are as declared
+            self._files_columns = plan.table.columns if plan.table is not None else told
+            return evolve(self._files_columns, self._files_columns, plan.stored.keys)
+        found = read_schemas(storage, files, format, threads=self._settings.threads)
         self._report.unreadable = list(found.unreadable)
         if plan.table is None and not found.columns:
             reason = found.unreadable[0][1] if found.unreadable else "all files are gone"
             raise TableNotFound(
                 f"no readable file below {plan.place.root}: {reason}",
-                "give the directory of a Parquet table; ORC: `skipbridge table create`",
+                "give the directory that holds the data; name its format: --format",
             )
         self._files_columns = found.columns
         table = plan.table.columns if plan.table is not None else ()

@@ -17,7 +17,9 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from bridge.errors import MetastoreFailure, UnsupportedTable
+from bridge.file_formats.registry import read_formats
 from bridge.jobs.create_table import thrift_columns, thrift_table
+from bridge.jobs.sync.file_options import FileFormatOptions
 from bridge.jobs.sync.write_batches import BatchLimits, batches
 from bridge.metastore import records
 from bridge.metastore.classify import (
@@ -84,14 +86,7 @@ def read_table(client: MetastoreClient, name: TableName) -> RegisteredTable:
 
 def registered_table(record: records.Table) -> RegisteredTable:
     """Errors: UnsupportedTable: the table's files cannot be read directly."""
-    if storage_format(record.sd) != "orc":
-        refuse_unsupported(record)
-    else:
-        refuse_unsupported(record, frozenset({"orc"}))
-        raise UnsupportedTable(
-            f"{record.dbName}.{record.tableName} is an ORC table: only Parquet tables are synced",
-            "register its new partitions with Hive (MSCK REPAIR TABLE), then index refresh",
-        )
+    refuse_unsupported(record, read_formats())
     refuse_other_table_formats(record)
     return described_table(record)
 
@@ -177,10 +172,13 @@ def new_table(
     keys: Sequence[Column],
     spelled: str,
     properties: dict[str, str],
+    files: FileFormatOptions,
 ) -> records.Table:
-    """An external Parquet table."""
-    made = thrift_table(name, Table(name, tuple(columns), tuple(keys), spelled))
-    made.parameters = {**made.parameters, **properties}
+    """An external table of files of a format."""
+    made = thrift_table(name, Table(name, tuple(columns), tuple(keys), spelled, files.format))
+    made.parameters = {**made.parameters, **properties, **files.properties}
+    serde = made.sd.serdeInfo
+    serde.parameters = {**serde.parameters, **files.serde}
     return made
 
 

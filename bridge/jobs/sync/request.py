@@ -25,6 +25,10 @@ class SyncRequest:
         hold_wider: accepts files narrower than the table's types; the table keeps its types.
         drop_all: accepts empty storage, which otherwise is an error.
         spark: lists with Spark; None: only from a number of partitions on.
+        format: of the files of a new table; None: as the files say themselves.
+        columns: of a new table whose files do not tell them.
+        header: the first line of each CSV file names its fields.
+        delimiter: between the fields of CSV or text; None: that of Hive's SerDe.
     """
 
     name: TableName
@@ -39,6 +43,10 @@ class SyncRequest:
     hold_wider: bool = False
     drop_all: bool = False
     spark: bool | None = None
+    format: str | None = None
+    columns: tuple[Column, ...] = ()
+    header: bool = False
+    delimiter: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

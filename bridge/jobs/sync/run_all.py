@@ -29,14 +29,15 @@ from typing import Any
 from bridge.config import Config
 from bridge.errors import BridgeError, InvalidConfiguration
 from bridge.jobs.create_table import table_name
+from bridge.jobs.sync.file_options import given_columns
 from bridge.jobs.sync.job import Say, SyncJob, parse_keys, run_job
 from bridge.jobs.sync.record import Progress
 from bridge.jobs.sync.request import SyncRequest
 from bridge.sync.report import SyncReport
 
 INDEXES = ("local", "spark")
-_TEXTS = ("location", "extractor")
-_FLAGS = ("adopt", "move", "relocate", "hold_wider", "hook")
+_TEXTS = ("location", "extractor", "format", "columns", "delimiter")
+_FLAGS = ("adopt", "move", "relocate", "hold_wider", "hook", "header")
 _KNOWN = ("name", *_TEXTS, "partition_keys", "index", *_FLAGS)
 
 
@@ -121,6 +122,10 @@ def _job(entry: Mapping[str, Any], where: str, full: bool, dry_run: bool) -> Syn
         move=entry.get("move", False),
         relocate=entry.get("relocate", False),
         hold_wider=entry.get("hold_wider", False),
+        format=entry.get("format"),
+        columns=given_columns(entry.get("columns"), entry.get("format")),
+        header=entry.get("header", False),
+        delimiter=entry.get("delimiter"),
         full=full,
         dry_run=dry_run,
     )

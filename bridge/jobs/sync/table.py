@@ -156,7 +156,12 @@ class TableSync:
         }
         if plan.table is None:
             made = new_table(
-                name, plan.columns, plan.stored.keys, plan.place.spell(plan.place.root), marks
+                name,
+                plan.columns,
+                plan.stored.keys,
+                plan.place.spell(plan.place.root),
+                marks,
+                plan.files,
             )
             return create(self._client, made, self._report)
         fresh = read_table(self._client, name)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
-from bridge.errors import FileCorrupt, SchemaConflict
+from bridge.errors import FileCorrupt, SchemaConflict, UnsupportedTable
 from bridge.storage.routed import open_storage
 from bridge.sync.schema import read_schemas
 from bridge.table.directory_catalog import DirectoryCatalog
@@ -76,7 +76,7 @@ def test_27_a_whole_file_of_the_other_format_is_not_called_damaged(
 def test_alone_it_is_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b"a,b\n1,2\n")
     found = catalog(tmp_path)
-    with pytest.raises(FileCorrupt, match=r"a\.csv is CSV text") as raised:
+    with pytest.raises(UnsupportedTable, match=r"a\.csv is CSV text") as raised:
         found.table(found.name)
     assert "remove" not in raised.value.hint and "rewrite" not in raised.value.hint
 
