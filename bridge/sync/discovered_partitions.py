@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from bridge.sync.extractors import PartitionExtractor, UnparsableDirectory, Values
-from bridge.table.directory_catalog import key_type
+from bridge.table.directory_catalog import key_column
 from bridge.table.discovered import SCHEMA, Discovered
 from bridge.table.model import Column
 from bridge.table.partition import UNPARSABLE, parse_value
@@ -183,7 +183,7 @@ def _keys(
 ) -> tuple[Column, ...]:
     given = {c.name.lower(): c.type for c in declared if c.type is not UNKNOWN}
     return tuple(
-        Column(n, given[n] if n in given else key_type([values[n] for _, _, values in read]))
+        Column(n, given[n]) if n in given else key_column(n, [values[n] for _, _, values in read])
         for n in names
     )
 

@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 
 from bridge.errors import InvalidRequest, SchemaConflict, TableNotFound
 from bridge.file_formats.registry import recognise
-from bridge.storage.port import FileTable, Storage, data_files
+from bridge.storage.port import FileTable, Storage
+from bridge.table.discovered import visible_files
 from bridge.table.foreign import refuse_foreign_root, refuse_hudi_parts
 from bridge.table.infer import infer_readable
 from bridge.table.model import (
@@ -40,6 +41,7 @@ _SAMPLE = 400
 _BATCH = 1000
 _NAMED = 10
 _log = logging.getLogger(__name__)
+_PADDED = re.compile(r"-?\d{1,18}")
 _NUMBER = re.compile(r"-?(0|[1-9]\d{0,17})")
 
 
@@ -125,7 +127,7 @@ class DirectoryCatalog:
         if whole is None:
             whole = self._storage.list_all(self._location)
         refuse_hudi_parts(self._storage, self._location, whole)
-        listing = data_files(whole, self._location)
+        listing = visible_files(whole, self._location)
         if not len(listing):
             raise TableNotFound(
                 f"no data files below {self._location}",
@@ -209,6 +211,11 @@ class DirectoryCatalog:
                     "give a directory whose files lie in it, or below key=value directories",
                 )
             here = tuple(unescape(part.partition("=")[0]).lower() for part in parts)
+            if len(set(here)) < len(here):
+                raise InvalidRequest(
+                    f"{self._location}/{directory} names a partition key twice: {', '.join(here)}",
+                    "rename the directories, so that each level has a key of its own",
+                )
             if names is None:
                 names, example = here, path
             elif here != names:
@@ -219,9 +226,7 @@ class DirectoryCatalog:
                 )
         assert names is not None
         values = [[v for _, v in parse_partition_name(d)] for d in directories if d]
-        return tuple(
-            Column(name, key_type([row[i] for row in values])) for i, name in enumerate(names)
-        )
+        return tuple(key_column(name, [row[i] for row in values]) for i, name in enumerate(names))
 
 
 def _first_directories(files: FileTable, root: str) -> list[str]:
@@ -230,6 +235,23 @@ def _first_directories(files: FileTable, root: str) -> list[str]:
     inside = below.filter(pc.match_substring(below, "/"))
     names: list[str] = pc.replace_substring_regex(inside, "/.*", "").unique().to_pylist()
     return names
+
+
+def key_column(name: str, values: Sequence[str | None]) -> Column:
+    """A partition key with its type; warns where leading zeros make it a text."""
+    found = key_type(values)
+    present = [v for v in values if v is not None]
+    if found is STRING and present and all(_PADDED.fullmatch(v) for v in present):
+        padded = next(v for v in present if not _NUMBER.fullmatch(v))
+        _log.warning(
+            "the partition key %s is a string, as %r has a leading zero: compare it with '%s'; for "
+            "a number sync the directory as a table, with --partition-keys %s:int",
+            name,
+            padded,
+            padded,
+            name,
+        )
+    return Column(name, found)
 
 
 def key_type(values: Sequence[str | None]) -> Type:

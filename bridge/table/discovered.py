@@ -8,6 +8,7 @@ hidden. Names that begin with ``.`` or ``_`` are hidden, except directories that
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 
 from bridge.storage.port import FileTable, Storage
 
+_log = logging.getLogger(__name__)
 Int64 = npt.NDArray[np.int64]
 SCHEMA = pa.schema(
     [
@@ -31,6 +33,10 @@ SCHEMA = pa.schema(
     ]
 )
 _HIDDEN = r"(^|/)(\.|_[^=/]*/|_[^/]*$)"
+_TELLING = r"^(?P<name>(?:[^/._][^/]*/|_[^/=]*=[^/]*/)*_[^=/]*)/"
+"""The first hidden directory of a path; not one whose name begins with a dot."""
+_OF_ENGINES = frozenset({"_temporary", "_delta_log", "_spark_metadata", "_metadata", "_tmp"})
+_NAMED = 10
 _NAME = r"/?[^/]*$"
 _FEW = 256
 """Up to this many directories directly below the root are listed by one call each."""
@@ -71,13 +77,15 @@ def list_directories(storage: Storage, root: str, *, threads: int = 16) -> Disco
     Errors:
         StorageFailure, InvalidUri.
     """
-    children = [c for c in storage.list_directories(root) if is_visible(c)]
+    every = [c.rstrip("/") for c in storage.list_directories(root)]
+    children = [c for c in every if is_visible(c)]
     if len(children) < 2:
         return Discovered(root, combine(summaries(storage, root, root)))
     if len(children) > _FEW:
         # Many small directories: one listing, split between them if the store supports it.
         pages = storage.pages(root, hints=pa.array(children, pa.large_string()))
         return Discovered(root, combine(summarise(page, root) for page in pages))
+    _warn(c for c in every if c.rpartition("/")[2].startswith("_") and not is_visible(c))
     own = combine(summarise(p, root) for p in storage.pages(root, recursive=False))
     with ThreadPoolExecutor(threads, "skipbridge-listing") as pool:
         parts = list(pool.map(lambda child: combine(summaries(storage, child, root)), children))
@@ -100,8 +108,7 @@ def summarise(listing: FileTable, root: str) -> pa.Table:
     if not len(listing):
         return SCHEMA.empty_table()
     relative = pc.utf8_slice_codeunits(listing.paths, len(root.removesuffix("/")) + 1)
-    hidden = pc.match_substring_regex(relative, _HIDDEN).to_numpy(zero_copy_only=False)
-    keep = (listing.sizes > 0) & ~hidden
+    keep = ~_left_out(listing, relative, root)
     if not keep.all():
         relative = relative.filter(pa.array(keep))
     paths = pc.replace_substring_regex(relative, _NAME, "")
@@ -110,6 +117,36 @@ def summarise(listing: FileTable, root: str) -> pa.Table:
     return _grouped(
         paths, np.ones(len(sizes), np.int64), sizes, listing.modified[keep], names, sizes
     )
+
+
+def visible_files(listing: FileTable, root: str) -> FileTable:
+    """The files that engines read as data of the table below a root, at any depth.
+
+    Warns of directories that hold data and are left out, except those of engines' own.
+    """
+    relative = pc.utf8_slice_codeunits(listing.paths, len(root.removesuffix("/")) + 1)
+    return listing.filter(~_left_out(listing, relative, root))
+
+
+def _left_out(listing: FileTable, relative: pa.Array, root: str) -> npt.NDArray[np.bool_]:
+    hidden = pc.match_substring_regex(relative, _HIDDEN).to_numpy(zero_copy_only=False)
+    empty = listing.sizes <= 0
+    if hidden.any():
+        told = pc.extract_regex(relative.filter(pa.array(hidden & ~empty)), _TELLING)
+        names = pc.struct_field(told, "name").unique().drop_null().to_pylist()
+        _warn(f"{root}/{name}" for name in names)
+    found: npt.NDArray[np.bool_] = hidden | empty
+    return found
+
+
+def _warn(hidden: Iterable[str]) -> None:
+    for uri in sorted(hidden)[:_NAMED]:
+        if uri.rpartition("/")[2] not in _OF_ENGINES:
+            _log.warning(
+                "%s is left out with its files: a directory whose name begins with _ is hidden, "
+                "unless it is key=value",
+                uri,
+            )
 
 
 def combine(parts: Iterable[pa.Table]) -> pa.Table:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
 
@@ -119,7 +120,14 @@ def columns_of_text(
     raw = lines.encode()
     try:
         if format == "json":
-            schema = pyarrow.json.read_json(pa.BufferReader(raw)).schema
+            schema = _without_other_times(
+                lambda known: pyarrow.json.read_json(
+                    pa.BufferReader(raw),
+                    parse_options=pyarrow.json.ParseOptions(
+                        explicit_schema=None if known is None else pa.schema(known)
+                    ),
+                )
+            )
         else:
             skipped = int(properties.get(HEADER_LINES, "0"))
             given = properties.get(HEADER)
@@ -139,7 +147,16 @@ def columns_of_text(
                 quote_char=properties.get("csv.quote", '"'),
             )
             read = pyarrow.csv.ReadOptions(**options)
-            schema = pyarrow.csv.read_csv(pa.BufferReader(raw), read, parse).schema
+            schema = _without_other_times(
+                lambda known: pyarrow.csv.read_csv(
+                    pa.BufferReader(raw),
+                    read,
+                    parse,
+                    pyarrow.csv.ConvertOptions(
+                        column_types=None if known is None else pa.schema(known)
+                    ),
+                )
+            )
     except pa.ArrowException as error:
         raise FileCorrupt(
             f"{uri}: its columns cannot be inferred: {error}", "declare the columns"
@@ -148,6 +165,46 @@ def columns_of_text(
     plain = [pa.field(f.name, _plain(f.type)) for f in schema if f.name not in twice]
     unknown = [Column(name, UNKNOWN) for name in sorted(twice)]
     return (*merge_schemas([(uri, pa.schema(plain))]), *unknown)
+
+
+def _without_other_times(read: Callable[[list[pa.Field] | None], pa.Table]) -> pa.Schema:
+    """The inferred schema, where a date or time is of the spelling that engines read.
+
+    Arrow takes more texts for times than engines do: ``2024-01-04``, and those with a T or a zone.
+
+    Args:
+        read: reads the text; some fields are given.
+    """
+    schema = read(None).schema
+    texts = [f.with_type(_as_text(f.type)) for f in schema if _as_text(f.type) != f.type]
+    if not texts:
+        return schema
+    table = read(texts)
+    for field in texts:
+        found = field
+        if pa.types.is_string(field.type):
+            values = table.column(field.name).drop_null()
+            for spelling, type in _TIMES:
+                if pc.all(pc.match_substring_regex(values, spelling), min_count=0).as_py():
+                    found = field.with_type(type)
+                    break
+        schema = schema.set(schema.get_field_index(field.name), found)
+    return schema
+
+
+_TIMES = (
+    (r"^\d{4}-\d\d-\d\d$", pa.date32()),
+    (r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?$", pa.timestamp("us")),
+)
+
+
+def _as_text(type: pa.DataType) -> pa.DataType:
+    """A type with texts in place of dates and times, at any depth."""
+    if pa.types.is_timestamp(type) or pa.types.is_date(type):
+        return pa.string()
+    if pa.types.is_struct(type):
+        return pa.struct([f.with_type(_as_text(f.type)) for f in type])
+    return pa.list_(_as_text(type.value_type)) if pa.types.is_list(type) else type
 
 
 def _plain(type: pa.DataType) -> pa.DataType:
