@@ -19,7 +19,7 @@ from bridge.cli.cluster_publish import (
 )
 from bridge.cli.cluster_watch import interruptible, stay, told, watch_options
 from bridge.cli.lazy import Verbs
-from bridge.cli.output import emit, emit_json, progress, say, settings
+from bridge.cli.output import PROBLEMS, emit, emit_json, progress, say, settings
 from bridge.config import Config
 
 _SETTINGS = ("metastore.uri", "index.root")
@@ -181,6 +181,7 @@ def run(
 
     New files are checked against the old ones (rows and checksums) before one commit makes readers
     use them. A run that was stopped is repeated: groups that were done are not done again.
+    Exit status 3: a group or a file stays as it was, with the reason.
     The options of `schedule` count with --now; with --auto, all but --layout and --by.
 
     \b
@@ -255,9 +256,12 @@ def run(
         report["publish"] = run_publish(config, table, local)
     told(report, output)
     if then_publish and output == "text":
-        made = run_publish(config, table, local)
-        show_published(made, output)
-        leave(made)
+        report["publish"] = run_publish(config, table, local)
+        show_published(report["publish"], output)
+    if then_publish:
+        leave(report["publish"])
+    if report.get("rejected") or report.get("aside"):
+        raise SystemExit(PROBLEMS)
 
 
 @cluster.command("show")

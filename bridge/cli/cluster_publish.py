@@ -9,12 +9,11 @@ from typing import Any
 import click
 
 from bridge.cli.lazy import INTERRUPTED
-from bridge.cli.output import emit, emit_json, progress, say, settings
+from bridge.cli.output import PROBLEMS, emit, emit_json, progress, say, settings
 from bridge.config import Config
 
 _SETTINGS = ("metastore.uri", "index.root")
 _OUTPUT = click.option("--output", type=click.Choice(["text", "json"]), default="text")
-PROBLEMS = 3
 
 
 @click.command("publish")

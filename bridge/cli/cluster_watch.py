@@ -69,7 +69,7 @@ def told(report: dict[str, Any], output: str) -> None:
     if output == "json":
         emit_json(report)
         return
-    for each in report["rejected"]:
+    for each in report.get("rejected", ()):
         say(f"group {each['group']} stays as it was: {each['reason']}")
     for each in report.get("aside", ()):  # Hudi's clustering sets nothing aside
         say(f"left where it is, since it cannot be decoded: {each['path']}: {each['reason']}")
@@ -81,10 +81,11 @@ def told(report: dict[str, Any], output: str) -> None:
     if report["rows"]:
         # What an earlier run has rewritten took none of this run's seconds.
         speed = f"{report['rows'] / max(report['seconds'], 0.001):,.0f} rows/s"
-        before = f"{report['resumed']} of {report['groups']} groups were rewritten before"
+        resumed = report.get("resumed")  # Hudi's clustering does not tell
+        before = f"{resumed} of {report.get('groups')} groups were rewritten before"
         emit(
             f"  {human_bytes(report['old_bytes'])} -> {human_bytes(report['new_bytes'])}, "
-            f"{before if report['resumed'] else speed}"
+            f"{before if resumed else speed}"
         )
     for line in effect_lines(report.get("effect")):
         emit(line)

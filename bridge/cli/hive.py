@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from bridge.cli.lazy import Verbs
-from bridge.cli.output import emit, emit_json, progress, say, settings
+from bridge.cli.output import PROBLEMS, emit, emit_json, progress, say, settings
 from bridge.config import Config
 from bridge.jobs.hive import hook_table, unhook_table
 from bridge.jobs.hive_ddl import statements
@@ -95,6 +95,7 @@ def hook(config: Config, name: str, dry_run: bool, output: str) -> None:
     with progress(f"hooking {name}") as tick:
         report = hook_table(config, name, dry_run=dry_run, progress=tick, before_change=warn)
     _show(report, output)
+    _leave(report)
 
 
 @hive.command("unhook")
@@ -110,6 +111,7 @@ def unhook(config: Config, name: str, dry_run: bool, output: str) -> None:
     with progress(f"unhooking {name}") as tick:
         report = unhook_table(config, name, dry_run=dry_run, progress=tick)
     _show(report, output)
+    _leave(report)
 
 
 @hive.command("ddl")
@@ -150,3 +152,9 @@ def _show(report: dict[str, Any], output: str) -> None:
         )
     if report["action"] == "hook" and not dry_run and report["table_altered"]:
         say("Hive now needs the jar on its class path; check: skipbridge doctor --hive HOST:PORT")
+
+
+def _leave(report: dict[str, Any]) -> None:
+    """Ends the process with status 3 if partitions were left as they are."""
+    if report["left"]:
+        raise SystemExit(PROBLEMS)

@@ -16,7 +16,7 @@ from bridge.api.session import Session
 from bridge.cli.cluster_watch import Inline
 from bridge.cli.kinds import kind_options
 from bridge.cli.lazy import INTERRUPTED, Verbs
-from bridge.cli.output import emit, emit_json, progress, say, settings
+from bridge.cli.output import PROBLEMS, emit, emit_json, progress, say, settings
 from bridge.config import Config
 from bridge.errors import InvalidRequest
 from bridge.index.collect import Nan
@@ -144,6 +144,7 @@ def build(
     Writers need not wait: until the next refresh, queries read every file written meanwhile. The
     build commits after every --index-files-per-commit files. Planners use each commit at once, and
     a failed build continues from its last commit when run again. `create` is the same command.
+    Exit status 3: some files could not be indexed (`index show --failed`); every query reads them.
 
     \b
     skipbridge index build demo.flights
@@ -152,7 +153,15 @@ def build(
     skipbridge index build demo.flights --mode comment=none --without 'values(dest)'
     """
     work = _Work(nan, local, full, asked, output)
-    work.told(work.once(config, table))
+    made = work.once(config, table)
+    work.told(made)
+    _leave(made)
+
+
+def _leave(report: dict[str, Any]) -> None:
+    """Ends the process with status 3 if a file could not be indexed."""
+    if report["failed"]:
+        raise SystemExit(PROBLEMS)
 
 
 index.add_command(build, "create")
@@ -205,6 +214,7 @@ def refresh(
 
     Run it after writes, or repeat it with --watch. Until then every query reads new files: slower,
     never wrong. Several may run at once: one commits first, the others add what it lacks.
+    Exit status 3: some files could not be indexed (`index show --failed`); every query reads them.
     """
     inline = None
     if cluster_after is not None or cluster_small_files is not None:
@@ -216,8 +226,10 @@ def refresh(
         )
     work = _Work(nan, output=output, inline=inline)
     if seconds is None:
-        work.told(work.once(config, table))
+        made = work.once(config, table)
+        work.told(made)
         work.cluster(config, table)
+        _leave(made)
     else:
         work.stay(config, table, seconds)
 

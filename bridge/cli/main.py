@@ -71,7 +71,8 @@ def cli(ctx: click.Context, config_path: Path | None, verbose: bool) -> None:
       skipbridge doctor                       what is missing on this machine
 
     Every command explains itself with --help. Data goes to stdout, everything else to stderr.
-    Exit status: 0 done, 2 something to fix in the request or on this machine, 1 anything else.
+    Exit status: 0 done, 3 done but for a part that is named, 2 something to fix in the request or
+    on this machine, 1 anything else.
     """
     ctx.obj = config_path
     logging.basicConfig(

@@ -21,6 +21,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _NOT_A_TABLE_HERE = frozenset(
     {"INVALID_REQUEST", "METASTORE_UNAVAILABLE", "SCHEMA_NOT_FOUND", "TABLE_NOT_FOUND"}
 )
+PROBLEMS = 3
+"""The exit status of a command that did its work, but for a part of which it has told."""
 DIALECTS = click.Choice(["trino", "hive", "spark"])
 
 

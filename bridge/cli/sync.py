@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from bridge.cli.output import emit, emit_json, progress, say, settings
+from bridge.cli.output import PROBLEMS, emit, emit_json, progress, say, settings
 from bridge.config import Config, parse_seconds
 from bridge.errors import InvalidRequest
 from bridge.jobs.compose import metastore_of
@@ -20,8 +20,6 @@ from bridge.jobs.sync.request import SyncRequest
 from bridge.jobs.sync.run_all import INDEXES, Outcome, read_jobs, sync_all
 from bridge.jobs.sync.watch import Events, Watch
 from bridge.sync.report import diff_text, index_line, summary, table_changes, warnings
-
-PROBLEMS = 3
 
 
 @click.command()

@@ -52,7 +52,7 @@ take `--output json`. `skipbridge` and `python -m bridge` are the same.
 | 0 | done |
 | 1 | something outside failed, or an internal error |
 | 2 | the request or this machine needs a change first |
-| 3 | `sync` only: in step, except for partitions that collide or that the metastore refused |
+| 3 | done, except for a part that the command names: partitions that collide or that the metastore refused, groups that stay as they were, files that cannot be indexed |
 | 130 | interrupted |
 """
 
