@@ -17,14 +17,16 @@ from typing import Any
 import pyarrow as pa
 
 from bridge.errors import FileAmbiguous
+from bridge.file_formats.readers.hadoop_blocks import CODECS, hadoop_blocks
 from bridge.storage.port import Storage
 
 BLOCK = 8 * 1024 * 1024
 _LONGEST = 64 * 1024 * 1024
 """Bytes of a line. Engines have limits, too."""
 _HEADER, _FOOTER = "skip.header.line.count", "skip.footer.line.count"
-_UNDECODED = (".deflate", ".lz4", ".lzo", ".lzo_deflate", ".snappy", ".lzop", ".z", ".xz", ".zip")
-"""Suffixes of codecs that are not read here: Hadoop frames them in its own way."""
+_UNDECODED = (".lzo", ".lzo_deflate", ".lzop", ".z", ".xz", ".zip")
+"""Suffixes of codecs that are not read here."""
+_READ = (".gz", ".bz2", ".zst", ".deflate", *CODECS)
 _BOM = b"\xef\xbb\xbf"
 _INPUT_FORMATS = frozenset(
     {
@@ -128,11 +130,18 @@ def _content(storage: Storage, uri: str, size: int) -> Iterator[bytes]:
     suffix = "." + name.rpartition(".")[2] if "." in name else ""
     if suffix == ".gz":
         yield from _members(uri, _raw(storage, uri, size), lambda: zlib.decompressobj(31), True)
+    elif suffix == ".deflate":
+        yield from _members(uri, _raw(storage, uri, size), zlib.decompressobj, True)
+    elif suffix in CODECS:
+        try:
+            yield from hadoop_blocks(_raw(storage, uri, size), suffix)
+        except ValueError as error:
+            raise ambiguous(uri, f"it cannot be decompressed: {error}") from error
     elif suffix == ".bz2":
         yield from _members(uri, _raw(storage, uri, size), bz2.BZ2Decompressor, False)
     elif suffix == ".zst":
         yield from _zstd(storage, uri, size)
-    elif suffix.lower() in (*_UNDECODED, ".gz", ".bz2", ".zst", ".zstd", ".gzip"):
+    elif suffix.lower() in (*_UNDECODED, *_READ, ".zstd", ".gzip"):
         raise ambiguous(uri, f"files with the suffix {suffix} are not decompressed here")
     else:
         yield from _raw(storage, uri, size)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bridge.errors import SegmentSchemaMismatch
+from bridge.file_formats.readers.hadoop_blocks import CODECS, hadoop_blocks
 from bridge.file_formats.registry import file_format
 from bridge.storage.ahead import ask_all
 from bridge.storage.port import FileTable, Storage
@@ -224,9 +225,25 @@ def _decompressed(uri: str, raw: bytes) -> bytes:
                 break
             found.write(part)
         return found.getvalue()
-    if suffix in ("snappy", "lz4", "lzo", "lzo_deflate"):
+    if f".{suffix}" in CODECS:
+        return _blocks(raw, f".{suffix}")
+    if suffix in ("lzo", "lzo_deflate"):
         raise ValueError(f"headers of .{suffix} files are not read here")
     return raw
+
+
+def _blocks(raw: bytes, suffix: str) -> bytes:
+    """The beginning of what blocks hold, of which the last may be cut. Errors: ValueError."""
+    found = b""
+    try:
+        for chunk in hadoop_blocks(iter([raw]), suffix):
+            found += chunk
+            if len(found) >= HEAD:
+                break
+    except ValueError:
+        if not found:
+            raise
+    return found
 
 
 def _members(raw: bytes, fresh: Callable[[], Any]) -> bytes:
