@@ -18,7 +18,7 @@ from bridge.cli.kinds import kind_options
 from bridge.cli.lazy import INTERRUPTED, Verbs
 from bridge.cli.output import PROBLEMS, emit, emit_json, progress, say, settings
 from bridge.config import Config
-from bridge.errors import InvalidRequest
+from bridge.errors import FileChanged, InvalidRequest
 from bridge.index.collect import Nan
 from bridge.index.kinds.request import RequestedIndexes
 from bridge.jobs.index_table import (
@@ -159,8 +159,8 @@ def build(
 
 
 def _leave(report: dict[str, Any]) -> None:
-    """Ends the process with status 3 if a file could not be indexed."""
-    if report["failed"]:
+    """Ends the process with status 3 if a file could not be indexed, unless it was in change."""
+    if any(not each["reason"].startswith(FileChanged.code) for each in report["failed"]):
         raise SystemExit(PROBLEMS)
 
 

@@ -109,8 +109,9 @@ def format_of(storage: Storage, uri: str, size: int) -> tuple[str | None, str]:
     what = what_is(head, uri)
     found = next((f for end, f in _TEXTS.items() if name.removesuffix(codec).endswith(end)), None)
     if found is None or what.startswith("a damaged") or (not codec and what not in _KINDS):
-        found = _KINDS.get(what)
-        return found, what
+        named = file_formats().get(name.rpartition(".")[2])
+        damaged = named is not None and named.recognise is not None  # it is not what its name says
+        return None if damaged else _KINDS.get(what), what
     return found, _SPELLED[found] + (f", compressed ({codec})" if codec else "")
 
 

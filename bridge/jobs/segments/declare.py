@@ -48,7 +48,7 @@ def parse_columns(text: str) -> list[tuple[str, str]]:
     return found
 
 
-def declared_columns(columns: Sequence[tuple[str, str]]) -> tuple[SegmentColumn, ...]:
+def declared(columns: Sequence[tuple[str, str]]) -> tuple[SegmentColumn, ...]:
     """Columns from names and Hive types.
 
     Errors:
@@ -153,7 +153,8 @@ def columns_of_text(
                     read,
                     parse,
                     pyarrow.csv.ConvertOptions(
-                        column_types=None if known is None else pa.schema(known)
+                        column_types=None if known is None else pa.schema(known),
+                        strings_can_be_null=True,
                     ),
                 )
             )

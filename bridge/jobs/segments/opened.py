@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from bridge.config import Config
-from bridge.errors import FileCorrupt, InvalidRequest, OperationBlocked
+from bridge.errors import FileCorrupt, InvalidRequest, OperationBlocked, UnsupportedTable
 from bridge.index.store import IndexStore
 from bridge.jobs.compose import absolute_location, index_store, is_location, resolve, storage_of
 from bridge.storage.port import Storage
@@ -54,7 +54,7 @@ def open_segments(config: Config, table: str) -> Iterator[OpenSegments]:
     catalog, name = resolve(config, table, storage)
     try:
         found = catalog.table(name)
-    except (InvalidRequest, FileCorrupt) as e:
+    except (InvalidRequest, FileCorrupt, UnsupportedTable) as e:
         # A directory of other files, which need not be those of a table.
         if is_location(table) and not SegmentLog(storage, absolute_location(table)).versions():
             raise refusal(name, "directory") from e

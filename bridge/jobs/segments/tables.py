@@ -17,7 +17,7 @@ from bridge.jobs.compose import (
 )
 from bridge.jobs.create_table import table_name
 from bridge.jobs.file_systems import require_file_system
-from bridge.jobs.segments.declare import declared_columns, infer_columns
+from bridge.jobs.segments.declare import declared, infer_columns
 from bridge.jobs.segments.headers import readable_as
 from bridge.jobs.segments.indexes import keep_other_columns
 from bridge.jobs.segments.manage import HELD
@@ -77,7 +77,7 @@ def create_table(
             )
         columns, left_out = infer_columns(storage, root, sample, format, used)
     said = {name.lower(): text for name, text in (comments or {}).items()}
-    made = tuple(replace(c, comment=said.get(c.name)) for c in declared_columns(columns))
+    made = tuple(replace(c, comment=said.get(c.name)) for c in declared(columns))
     if format == "csv" and HEADER not in used and not header_lines(sorted_properties(used)):
         used[HEADER] = ",".join(c.name for c in made)
     _require_header(used, [c.name for c in made])

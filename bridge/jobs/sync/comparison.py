@@ -308,14 +308,15 @@ class Comparison:
     def _look(self, plan: Plan, rows: Sequence[int]) -> Evolution:
         files = self._files(plan, rows)
         storage = self._storage.storage
+        told: tuple[Column, ...] = ()
         if plan.table is not None:
             format = plan.table.layout.format
         else:
             plan.files, told = declared(storage, self._request, plan.place.root, files)
             format = plan.files.format
         if file_format(format).read_schema is None:  # the table's columns are as declared
-            self._files_columns = plan.table.columns if plan.table is not None else told
-            return evolve(self._files_columns, self._files_columns, plan.stored.keys)
+            self._files_columns = told
+            return evolve(plan.table.columns if plan.table else (), told, plan.stored.keys)
         found = read_schemas(storage, files, format, threads=self._settings.threads)
         self._report.unreadable = list(found.unreadable)
         if plan.table is None and not found.columns:

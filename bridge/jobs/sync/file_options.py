@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from bridge.errors import FileCorrupt, InvalidRequest, SchemaConflict, UnsupportedTable
 from bridge.file_formats.registry import file_format, file_formats, read_formats
-from bridge.jobs.segments.declare import columns_of_text, declared_columns, parse_columns
+from bridge.jobs.segments import declare
 from bridge.jobs.segments.headers import read_header
 from bridge.jobs.sync.request import SyncRequest
 from bridge.storage.port import Storage
@@ -48,7 +48,7 @@ def given_columns(text: str | None, format: str | None) -> tuple[Column, ...]:
     if format == "csv":
         parts = [part.strip() for part in text.split(",")]
         text = ", ".join(part if " " in part or ":" in part else f"{part} string" for part in parts)
-    found = tuple(Column(c.name, c.type) for c in declared_columns(parse_columns(text)))
+    found = tuple(Column(c.name, c.type) for c in declare.declared(declare.parse_columns(text)))
     typed = [c for c in found if c.type != STRING]
     if format == "csv" and typed:
         raise InvalidRequest(
@@ -113,7 +113,7 @@ def _inferred(
     if format == "avro":
         return _of_avro(storage, files)
     if format == "json":
-        return columns_of_text(storage, uri, size, format, {})
+        return declare.columns_of_text(storage, uri, size, format, {})
     if format == "csv" and request.header:
         given = () if request.delimiter is None else (("csv.delimiter", request.delimiter),)
         names = read_header(storage, uri, size, given)
