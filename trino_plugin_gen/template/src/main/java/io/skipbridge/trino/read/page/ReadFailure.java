@@ -14,7 +14,7 @@ import static io.trino.spi.StandardErrorCode.GENERIC_INTERNAL_ERROR;
 import static io.trino.spi.StandardErrorCode.NOT_SUPPORTED;
 
 /** Turns any exception of a reader into an error that names the file. */
-final class ReadFailure
+public final class ReadFailure
 {
     private ReadFailure() {}
 
@@ -35,9 +35,19 @@ final class ReadFailure
             case IOException e when damaged.test(e) -> new TrinoException(BridgeErrorCode.FILE_CORRUPT, damage(path, format, reason(e)), e);
             case IOException e -> ReadableFile.unreadable(path, e);
             case UncheckedIOException e -> of(e.getCause(), path, format, damaged);
+            case ArithmeticException e -> otherType(path, String.valueOf(e.getMessage()), e);
             case RuntimeException e -> new TrinoException(BridgeErrorCode.FILE_CORRUPT, damage(path, format, e.toString()), e);
             default -> throw (Error) problem;
         };
+    }
+
+    /** Of a sound file with a value that the type of the table's column does not have. */
+    public static TrinoException otherType(String place, String reason, Exception problem)
+    {
+        return new TrinoException(
+                BridgeErrorCode.TYPE_MISMATCH,
+                "%s cannot be read: a value is not one of the column's type in the table: %s. Declare a type that holds it, or write the file again".formatted(place, reason),
+                problem);
     }
 
     private static String damage(String path, String format, String reason)

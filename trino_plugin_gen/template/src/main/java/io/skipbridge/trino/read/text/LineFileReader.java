@@ -1,7 +1,9 @@
 package io.skipbridge.trino.read.text;
 
+import com.fasterxml.jackson.core.exc.InputCoercionException;
 import io.skipbridge.trino.BridgeErrorCode;
 import io.skipbridge.trino.read.page.FileReader;
+import io.skipbridge.trino.read.page.ReadFailure;
 import io.skipbridge.trino.read.text.LineFormat.Decoder;
 import io.skipbridge.trino.split.PlannedFile;
 import io.trino.hive.formats.line.LineReader;
@@ -12,6 +14,7 @@ import io.trino.spi.block.Block;
 import io.trino.spi.connector.SourcePage;
 
 import java.io.IOException;
+import java.time.DateTimeException;
 
 /** Decodes the lines of a file, or of its byte range. A line that cannot be decoded is an error that tells which one. */
 final class LineFileReader
@@ -103,6 +106,9 @@ final class LineFileReader
         }
         catch (TrinoException e) {
             throw e;
+        }
+        catch (InputCoercionException | ArithmeticException | DateTimeException e) {
+            throw ReadFailure.otherType("%s, %s".formatted(file.path(), place(read)), String.valueOf(e.getMessage()).lines().findFirst().orElse(""), e);
         }
         catch (IOException | RuntimeException e) {
             throw broken(place(read), e);

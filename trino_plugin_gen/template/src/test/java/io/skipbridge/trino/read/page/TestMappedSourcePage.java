@@ -47,7 +47,7 @@ class TestMappedSourcePage
         UnaryOperator<Block> broken = _ -> {
             throw new ArithmeticException("overflow");
         };
-        assertFailure(BridgeErrorCode.FILE_CORRUPT, "overflow", mapped(column, Optional.of(broken)));
+        assertFailure(BridgeErrorCode.TYPE_MISMATCH, "overflow", mapped(column, Optional.of(broken)));
     }
 
     private static void assertFailure(BridgeErrorCode code, String said, RuntimeException problem)

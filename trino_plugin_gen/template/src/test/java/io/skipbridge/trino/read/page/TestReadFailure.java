@@ -24,6 +24,14 @@ class TestReadFailure
     }
 
     @Test
+    void aNumberOutsideTheColumnsTypeIsNoDamage()
+    {
+        TrinoException told = (TrinoException) ReadFailure.of(new ArithmeticException("integer overflow"), "s3://lake/f");
+        assertEquals(BridgeErrorCode.TYPE_MISMATCH.toErrorCode(), told.getErrorCode());
+        assertTrue(told.getMessage().contains("Declare a type that holds it"), told.getMessage());
+    }
+
+    @Test
     void whatHadoopsClientSaysIsToldOnceAndWithoutTheNameNodesTrace()
     {
         IOException refused = new IOException("Permission denied: user=a\n\tat org.apache.Checker.check(Checker.java:1)\n\tat org.apache.Server.run(Server.java:2)\n");
