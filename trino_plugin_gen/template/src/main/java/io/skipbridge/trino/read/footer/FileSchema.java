@@ -45,6 +45,7 @@ record FileSchema(byte[] prefix, String times, MessageType message, List<ColumnD
         try {
             FileMetaData metadata = Util.readFileMetaData(new ByteArrayInputStream(footer.bytes(), footer.start(), footer.end() - footer.start()));
             Set<String> unsure = FileTimes.repair(metadata.getSchema(), times);
+            hideTypeless(metadata.getSchema());
             Set<String> ambiguous = separateCases(metadata.getSchema());
             MessageType message = NativeSchema.read(metadata, id);
             return new FileSchema(prefix, times, message, message.getColumns(), ambiguous, unsure);
@@ -61,6 +62,16 @@ record FileSchema(byte[] prefix, String times, MessageType message, List<ColumnD
     {
         int length = Math.min(prefix.length, footer.end() - footer.start());
         return Arrays.equals(prefix, 0, prefix.length, footer.bytes(), footer.start(), footer.start() + length);
+    }
+
+    /** A column of Parquet's null type holds nothing: no query reaches it, so that it is NULL under every type of the table. */
+    private static void hideTypeless(List<SchemaElement> schema)
+    {
+        forEachColumn(schema, element -> {
+            if (element.isSetLogicalType() && element.getLogicalType().isSetUNKNOWN()) {
+                element.setName(element.getName().toLowerCase(Locale.ENGLISH) + "\u0000");
+            }
+        });
     }
 
     private static Set<String> separateCases(List<SchemaElement> schema)
