@@ -193,7 +193,14 @@ OPTIONS: tuple[Option, ...] = (
         "planner.index_memory",
         "1GiB",
         "size",
-        "most bytes of columns that one index keeps in memory",
+        "most bytes of columns that all open indexes of a planner keep in memory",
+    ),
+    Option(
+        "planner.open_files",
+        "0",
+        "int",
+        "most files that all open indexes keep open or mapped; 0: a quarter of the limit on "
+        "descriptors (ulimit -n)",
     ),
     Option(
         "planner.predicate_log",

@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.errors import BridgeError
+from bridge.errors import BridgeError, LimitExceeded
 from bridge.expression.intervals import Intervals
 from bridge.expression.nodes import BoundCall, BoundReference
 from bridge.expression.statistics import ColumnStatistics, Counts, Mask, PruningStatistics
@@ -82,6 +82,7 @@ class ColumnView:
         self._lock = threading.Lock()
         self._busy: dict[_Key, threading.Lock] = {}
         self.problems: dict[str, tuple[float, BridgeError]] = {}
+        compiled.parts.add(self)
 
     def statistics(self, columns: tuple[Field, ...], semantics: Semantics) -> PruningStatistics:
         """Statistics as an engine with these semantics reads the files.
@@ -89,6 +90,7 @@ class ColumnView:
         Args:
             columns: the table's columns in order, for files whose columns may be found by position.
         """
+        self.compiled.limits.open_files.used(self.compiled)
         places = {c.name.lower(): i for i, c in enumerate(columns)} if self._widths else {}
         return _Statistics(self, semantics, places)
 
@@ -120,6 +122,8 @@ class ColumnView:
                     return self._cache[key][0]
             try:
                 found = self._join(key[0], reference.type, semantics, place)
+            except LimitExceeded:  # of the process: it tells nothing of the column
+                raise
             except BridgeError as error:  # unknown keeps every file; the report says why
                 with self._lock:
                     self.problems[".".join(key[0])] = (time.monotonic(), error)
@@ -137,6 +141,15 @@ class ColumnView:
             while self._held > self.compiled.limits.memory and len(self._cache) > 1:
                 _, (_, dropped) = self._cache.popitem(last=False)
                 self._held -= dropped
+            held = self._held
+        self.compiled.keeps("columns", 0, held)
+
+    def release(self) -> None:
+        """Gives up all columns. They are joined again on request."""
+        with self._lock:
+            self._cache.clear()
+            self._certain.clear()
+            self._held = 0
 
     def stored_types(self, path: tuple[str, ...]) -> frozenset[str]:
         """The logical types that files have for a column."""

@@ -20,12 +20,12 @@ import os
 import shutil
 import tempfile
 import threading
-import time
+import weakref
 import zlib
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -48,8 +48,10 @@ from bridge.file_formats.physical_column import (
 )
 from bridge.index.belief import doubted
 from bridge.index.column_file import ColumnFile, no_rows
+from bridge.index.disk_room import BUILDING, evict, trim
 from bridge.index.entries import coded, live_entries, one_chunk
 from bridge.index.manifest import Manifest
+from bridge.index.open_files import Keeper, OpenFiles
 from bridge.index.pack import (
     CELLS,
     EDGES,
@@ -68,6 +70,7 @@ from bridge.index.pack import (
 )
 from bridge.index.store import IndexStore
 from bridge.index.trust import Trust
+from bridge.storage.local_errors import refuse_exhausted
 from bridge.storage.mapped_file import MappedFile
 
 LAYOUT = 10
@@ -76,9 +79,6 @@ PRESENT, LOWER, UPPER, EXACT = 1, 2, 4, 8
 _OPEN_FILES = 64
 _DAMAGED = (OSError, EOFError, ValueError, pa.ArrowException)
 """Errors that Arrow and JSON raise for damaged bytes."""
-_BUILDING = ".building-"
-_ABANDONED = 3600.0
-"""Seconds after which an unfinished directory belongs to a process that died."""
 _ROWS_AT_ONCE = 4_000_000
 _SPARSE = frozenset({"etag", "row_groups"})
 """What some files lack."""
@@ -95,6 +95,7 @@ class CacheLimits:
         fewest_edges: least number of cell edges. With fewer, a value shares its cell with too many
             files.
         retry_after: seconds after which an unreadable column is retried.
+        open_files: what all indexes under these limits keep together.
     """
 
     disk: int = 8 * 1024**3
@@ -102,6 +103,7 @@ class CacheLimits:
     cells_from: int = MANY_FILES
     fewest_edges: int = FEWEST_EDGES
     retry_after: float = 5.0
+    open_files: OpenFiles = field(default_factory=OpenFiles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,7 @@ class CachedIndex:
     """An opened local copy. Thread-safe.
 
     Attributes:
+        parts: what gives up its arrays with it: views and opened kinds.
         columns: all columns of the generation, loaded or not.
         owners: distinct sets of owning partitions, as entries store them.
         recipes: distinct digests of how files are read; empty: a file says it itself.
@@ -166,10 +169,33 @@ class CachedIndex:
         self._lock = threading.Lock()
         self._places: dict[str, PackedRange] = {}
         self._mapped: OrderedDict[str, MappedFile] = OrderedDict()
+        self._files: set[str] = set()  # mapped since all were given up: arrays may keep them
+        self._kept: dict[str, tuple[int, int]] = {}
+        self.parts: weakref.WeakSet[Keeper] = weakref.WeakSet()
         self._slots: list[npt.NDArray[np.int64]] | None = None
         for path in sorted(directory.glob("*.json")):
             if path.name != "meta.json":
                 self._places |= read_pack(path)
+
+    def keeps(self, part: str, files: int, size: int) -> None:
+        """Tells how many files, and bytes of arrays, a part of this index keeps from now on.
+
+        The caller holds no lock that a `release` takes: this or another index may give up all.
+        """
+        with self._lock:
+            self._kept[part] = files, size
+            held = list(self._kept.values())
+        files, size = (sum(numbers) for numbers in zip(*held, strict=True))
+        self.limits.open_files.keeps(self, files, size)
+
+    def release(self) -> None:
+        """Gives up all maps and arrays but the list of files. They are made again on request."""
+        with self._lock:
+            self._mapped.clear()
+            self._files.clear()
+            self._kept.clear()
+        for part in list(self.parts):
+            part.release()
 
     def expect_files(self, ordinals: npt.NDArray[np.int64]) -> None:
         """Starts to read the entries of some files, without waiting. Later calls do nothing."""
@@ -228,7 +254,7 @@ class CachedIndex:
                 pack = self._write(missing[i : i + step])
                 with self._lock:
                     self._places |= read_pack(pack)
-            _trim(self.directory, self.limits.disk)
+            trim(self.directory, self.limits.disk)
 
     def scan(self) -> Iterator[Loaded]:
         """Yields all columns in their order on disk. Fetches missing ones first.
@@ -283,10 +309,14 @@ class CachedIndex:
     def _advised(self, keys: Sequence[str]) -> list[tuple[PackedRange, MappedFile]]:
         """The ranges of the keys that are on local disk. Starts to read them."""
         with self._lock:
+            before = len(self._files)
             held = [(key, found) for key in keys if (found := self._held(key)) is not None]
             for key, (place, mapped) in held:
                 head = self._searched(key, place)
                 mapped.will_need(place.offset, place.offset + (1 if head else place.length))
+            after = len(self._files)
+        if after > before:
+            self.keeps("maps", after, 0)
         return [found for _, found in held]
 
     def _searched(self, key: str, place: PackedRange) -> bool:
@@ -301,10 +331,12 @@ class CachedIndex:
         if mapped is None:
             try:
                 mapped = MappedFile(place.file)
-            except (OSError, ValueError):
+            except (OSError, ValueError) as error:
+                refuse_exhausted(error)
                 self._places = {k: p for k, p in self._places.items() if p.file != place.file}
                 return None
             self._mapped[place.file] = mapped
+            self._files.add(place.file)
             while len(self._mapped) > _OPEN_FILES or (
                 len(self._mapped) > 1
                 and sum(m.buffer.size for m in self._mapped.values()) > self.limits.memory
@@ -366,8 +398,8 @@ def cache_index(
         if found is not None:
             return found
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _evict(cache, directory.name, limits.disk)
-        aside = Path(tempfile.mkdtemp(prefix=_BUILDING, dir=cache))
+        evict(cache, directory.name, limits.disk)
+        aside = Path(tempfile.mkdtemp(prefix=BUILDING, dir=cache))
         try:
             _write_files(source, aside)
             try:
@@ -394,6 +426,7 @@ def _as_storage(place: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        refuse_exhausted(error)
         if error.errno == 28:
             raise StorageFull(f"no space left in {place}", "set planner.cache_dir") from error
         raise StorageFailure(f"{place}: {error}", "set planner.cache_dir") from error
@@ -419,47 +452,9 @@ def _open(directory: Path, source: Source, limits: CacheLimits) -> CachedIndex |
             os.utime(directory / "meta.json")  # for eviction: least recently used first
         opened = CachedIndex(source, directory, files, meta, limits, mapped)
         return opened if opened.trust.told == meta["told"] else None
-    except (*_DAMAGED, KeyError, TypeError):
+    except (*_DAMAGED, KeyError, TypeError) as error:
+        refuse_exhausted(error)
         return None
-
-
-def _trim(directory: Path, limit: int) -> None:
-    """Deletes the oldest packs of a generation that alone exceeds the limit."""
-    held: list[tuple[float, int, Path]] = []
-    for pack in directory.glob("*.json"):
-        if pack.name != "meta.json":
-            with contextlib.suppress(OSError):
-                size = sum(path.stat().st_size for path in pack_files(pack))
-                held.append((pack.stat().st_mtime, size, pack))
-    total = sum(size for _, size, _ in held)
-    for _, size, pack in sorted(held)[:-1]:
-        if total <= limit:
-            break
-        for path in pack_files(pack):
-            path.unlink(missing_ok=True)  # existing maps stay valid
-        total -= size
-
-
-def _evict(cache: Path, keep: str, limit: int) -> None:
-    held: list[tuple[float, int, Path]] = []
-    now = time.time()
-    for path in cache.iterdir():
-        if path.name.startswith(_BUILDING):
-            with contextlib.suppress(OSError):
-                if now - path.stat().st_mtime > _ABANDONED:
-                    shutil.rmtree(path, ignore_errors=True)
-            continue
-        meta = path / "meta.json"
-        with contextlib.suppress(OSError):
-            if path.name != keep and meta.exists():
-                size = sum(entry.stat().st_size for entry in path.iterdir())
-                held.append((meta.stat().st_mtime, size, path))
-    total = sum(size for _, size, _ in held)
-    for _, size, path in sorted(held):
-        if total <= limit:
-            break
-        shutil.rmtree(path, ignore_errors=True)  # maps of other processes stay valid
-        total -= size
 
 
 def _write_files(source: Source, directory: Path) -> None:

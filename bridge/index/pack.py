@@ -32,6 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.expression.quantised_bounds import QuantisedBounds
+from bridge.storage.local_errors import refuse_exhausted
 from bridge.storage.mapped_file import MappedFile
 
 Int64 = npt.NDArray[np.int64]
@@ -303,7 +304,8 @@ def read_pack(path: Path) -> dict[str, PackedRange]:
             key: PackedRange(str(path.parent / form), schemas[form], *numbers)
             for key, form, *numbers in body["columns"]
         }
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+        refuse_exhausted(error)
         return {}
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from bridge.config import Config, cache_dir
 from bridge.errors import InvalidConfiguration, InvalidRequest, TableNotFound
 from bridge.index.local_cache import CacheLimits
+from bridge.index.open_files import OpenFiles
 from bridge.index.store import IndexStore
 from bridge.metastore.batches import BatchSettings
 from bridge.metastore.cache import CachedCatalog
@@ -207,7 +208,12 @@ def local_index_cache(config: Config) -> Path:
 
 def index_limits(config: Config) -> CacheLimits:
     """Limits on the index data that this machine caches."""
-    return CacheLimits(config.size("planner.cache_bytes"), config.size("planner.index_memory"))
+    memory = config.size("planner.index_memory")
+    return CacheLimits(
+        config.size("planner.cache_bytes"),
+        memory,
+        open_files=OpenFiles(config.integer("planner.open_files"), memory),
+    )
 
 
 def planner_of(config: Config, catalog: Catalog, storage: Storage) -> Planner:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from bridge.errors import BridgeError
+from bridge.errors import BridgeError, LimitExceeded
 from bridge.expression.function_catalog import FUNCTIONS, columns_of
 from bridge.expression.nodes import (
     BoundCall,
@@ -165,6 +165,8 @@ class KindIndex:
                     continue
                 try:
                     certain = self._index.certain(column, self._columns, ordinals)
+                except LimitExceeded:
+                    raise
                 except BridgeError:  # it is not known where the columns are
                     return None
                 if certain is not None:

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import cast
 
 from bridge import telemetry
-from bridge.errors import BridgeError, GenerationNotFound, IndexCorrupt
+from bridge.errors import BridgeError, GenerationNotFound, IndexCorrupt, LimitExceeded
 from bridge.index.local_cache import CacheLimits
 from bridge.index.snapshot import IndexSnapshot
 from bridge.index.store import IndexStore, ListedManifest
 from bridge.planner.report import IndexNotUsed, Remedy
+from bridge.storage.local_errors import refuse_exhausted
 from bridge.table.directory_catalog import SCHEMA as DIRECTORY
 from bridge.table.model import Table
 
@@ -134,8 +135,11 @@ class IndexViews:
             return IndexView.of(opened, table)
         except GenerationNotFound:
             return _absent("NO_INDEX", "the table has no index", build)
+        except LimitExceeded:  # of this process: it tells nothing of the index
+            raise
         except (BridgeError, OSError) as e:
             if not isinstance(e, BridgeError):
+                refuse_exhausted(e)
                 return _absent("STORAGE_ERROR", str(e), build)
             rebuild = e.code == IndexCorrupt.code or not e.hint
             return _absent(e.code, e.message, build if rebuild else Remedy(text=e.hint))

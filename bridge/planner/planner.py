@@ -44,7 +44,7 @@ from bridge.table.freshness import (
 from bridge.table.model import Catalog, Table, TableName
 from bridge.table.read_version import NEWEST, ReadVersion
 from bridge.table.registry import DIRECTORY, table_format
-from bridge.table.snapshot import ReadByHive, TableContext, WrittenFiles
+from bridge.table.snapshot import ReadByHive, Snapshot, TableContext, WrittenFiles
 from bridge.types import Field
 
 
@@ -162,6 +162,18 @@ class Planner:
         if request.enforced:
             stages.append(require_enforced)
         return ScanPlan(context, tuple(stages), self._predicate_log, self.snapshots)
+
+    def describe(self, name: TableName, read: ReadVersion = NEWEST) -> Snapshot:
+        """A version of a table, for its schema alone: neither listed nor with its index.
+
+        Errors:
+            as `snapshot`.
+        """
+        arrived = time.monotonic()
+        table = self.table(name)
+        freshness = self._freshness_of(table, None)
+        context = self._context(table, IndexView(None), freshness, arrived=arrived)
+        return table_format(table).snapshot(table, read, context)
 
     def look_ahead(
         self, query_id: str, name: TableName, read: ReadVersion = NEWEST, id: str = ""

@@ -9,12 +9,14 @@ distinct values of other columns see `bridge.planner.distinct_values`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bridge.errors import BridgeError
 from bridge.expression.nodes import BoundReference, BoundTrue
 from bridge.expression.prune import prune
 from bridge.expression.statistics import ColumnStatistics
@@ -107,6 +109,9 @@ def estimate(context: ScanContext, catalogue: CatalogStatistics | None = None) -
     rows = whole if left is None else _rows(known.rows[left])
     if rows is None or whole is None:
         return rough_estimate(context.table, context.view, held)
+    with suppress(BridgeError):  # a column that cannot be read is unknown
+        # Side by side, and into one pack: each pack is a file that stays mapped.
+        index.prefetch((name,) for name, _, is_key in _columns(context.table) if not is_key)
     columns: dict[str, ColumnEstimate] = {}
     for name, type, is_key in _columns(context.table):
         found = known.column(BoundReference((name,), type, is_key))

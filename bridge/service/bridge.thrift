@@ -186,7 +186,8 @@ service Planner {
   list<string> list_tables(1: string schema_name, 2: i32 protocol = 1) throws (1: BridgeFailure failure),
   /* those among the tables that are views, whoever's */
   list<string> list_views(1: string schema_name, 2: i32 protocol = 1) throws (1: BridgeFailure failure),
-  /* with a query_id the table's listing begins: its scans come soon */
+  /* With a query_id the table's listing begins, and its index is opened: its scans come soon. Without one, or for a query
+   * that asks for very many tables, the table is described alone: no index is opened, and row_count is absent. */
   Table get_table(1: string schema_name, 2: string table_name, 3: string engine, 4: string query_id, 5: string read_version = "", 6: i32 protocol = 1) throws (1: BridgeFailure failure),
   Plan plan(1: PlanRequest request) throws (1: BridgeFailure failure),
   void apply_dynamic_filter(1: string handle, 2: string predicate) throws (1: BridgeFailure failure),

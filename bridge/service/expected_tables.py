@@ -32,10 +32,15 @@ class ExpectedTables:
         self._last: OrderedDict[TableName, list[TableName]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def asked(self, query_id: str, name: TableName) -> None:
-        """The query asks for this table. Without a query id nothing is expected."""
+    def asked(self, query_id: str, name: TableName) -> bool:
+        """The query asks for this table. Without a query id nothing is expected.
+
+        Returns:
+            Whether the query may soon scan it: not if it asks for very many tables, or has no id.
+            Such a query describes them.
+        """
         if not query_id:
-            return
+            return False
         expected: list[TableName] = []
         with self._lock:
             tables = self._queries.get(query_id)
@@ -49,5 +54,7 @@ class ExpectedTables:
             for held in (self._queries, self._last):
                 while len(held) > _MOST:
                     held.popitem(last=False)
+            scanned = name in tables
         for each in expected:
             self._pool.submit(self._fetch, each)
+        return scanned

@@ -179,7 +179,7 @@ class PlannerHandler:
     ) -> ttypes.Table:
         check_protocol(protocol)
         name, asking = _name(schema_name, table_name), engine(engine_name)
-        self._expected.asked(query_id, name)
+        scanned = self._expected.asked(query_id, name)
         try:
             table = self._planner.table(name)
             refuse_unreadable(table, asking)
@@ -189,13 +189,15 @@ class PlannerHandler:
                 raise
             return describe_view(view)
         read = parse_read_version(read_version)
+        if not scanned:
+            snapshot = self._planner.describe(name, read)
+            return describe_table(snapshot.table, Estimate(), asking, snapshot.id, read)
         opened = self._planner.look_ahead(query_id, name, read)
         table = opened.snapshot.table
-        if query_id:
-            self._estimates.expect(table, opened.view)
+        self._estimates.expect(table, opened.view)
         known = self._estimates.at_hand(table, opened.view, read)
         index = opened.view.index
-        if known is None and query_id and index is not None and index.num_files <= _FEW_FILES:
+        if known is None and index is not None and index.num_files <= _FEW_FILES:
             request = ScanRequest(
                 name, engine=engine_name, query_id=query_id, semantics=asking.semantics, read=read
             )

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Executor, Future, wait
 
-from bridge.errors import BridgeError, InvalidRequest
+from bridge.errors import BridgeError, InvalidRequest, LimitExceeded
 from bridge.file_formats.registry import file_formats, hive_hooks
 from bridge.planner.planner import Planner
 from bridge.service._gen import ttypes
@@ -77,6 +77,8 @@ class IndexedTables:
             if not self._is_hooked(table):
                 return None
             return table.location if self._planner.views.view(table).index is not None else None
+        except LimitExceeded:  # tells nothing of the table
+            raise
         except BridgeError as error:
             log.debug("%s is left to Hive: %s", name, error)
             return None

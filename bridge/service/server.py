@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import ipaddress
 import logging
+import resource
 import socket
 import socketserver
 import struct
@@ -31,6 +32,8 @@ log = logging.getLogger(__name__)
 _HEADER = struct.Struct("!i")
 _IDLE_SECONDS = 600.0
 _MAX_CONNECTIONS = 1024
+_SHARE = 4
+"""Of the descriptors: two servers may share a process, and plans need some as well."""
 _FOR_ROOM = 1.0
 """Seconds in which a connection ends that gives its place to another."""
 _PAUSE = 0.05
@@ -138,7 +141,10 @@ class PlannerServer(socketserver.ThreadingTCPServer):
         self.stopping = threading.Event()
         self.allow_reuse_port = share
         self._processor: Any = None
-        self._slots = threading.BoundedSemaphore(_MAX_CONNECTIONS)
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        few = 0 < soft < _SHARE * _MAX_CONNECTIONS  # RLIM_INFINITY is negative
+        self.max_connections = max(1, soft // _SHARE) if few else _MAX_CONNECTIONS
+        self._slots = threading.BoundedSemaphore(self.max_connections)
         self._connections: set[socket.socket] = set()
         self._silent: dict[socket.socket, None] = {}  # the longest silent first
         self._drained = threading.Condition()
@@ -250,7 +256,7 @@ class PlannerServer(socketserver.ThreadingTCPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if not self._place():
-            log.warning("refused a connection: %d are at work", _MAX_CONNECTIONS)
+            log.warning("refused a connection: %d are at work", self.max_connections)
             self.shutdown_request(request)
             return
         with self._drained:

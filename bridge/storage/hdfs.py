@@ -37,6 +37,7 @@ from bridge.errors import (
 )
 from bridge.storage import again
 from bridge.storage.bounded import Late, Progress, within
+from bridge.storage.local_errors import refuse_exhausted
 from bridge.storage.port import (
     EMPTY,
     DirectoryListings,
@@ -394,6 +395,7 @@ def _failure(error: BaseException, uri: str, reading: bool) -> BridgeError:
     refused = _REFUSAL.search(str(error))
     name, text = (refused["name"], refused["text"]) if refused else ("", _first(error))
     text = text.replace('\\"', '"')
+    refuse_exhausted(error)
     kind = FileUnreadable if reading else StorageFailure
     if _NO_DATA_NODE in text:
         nodes = ", ".join(f"{host}:{port}" for host, port in _DATA_NODE.findall(text))

@@ -6,12 +6,16 @@ once while the caller continues. Advice never changes a result.
 
 from __future__ import annotations
 
-import mmap
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 _STEP = 1024 * 1024
 """Bytes per request. The kernel ignores what exceeds its read-ahead limit."""
 _GAP = 4
@@ -19,28 +23,50 @@ _GAP = 4
 
 
 class MappedFile:
-    """A file in memory, read-only. Errors: OSError; ValueError if it is empty.
+    """A file in memory, read-only; it holds no file descriptor.
+
+    Args:
+        shared: other writers of the file are seen.
+
+    Errors:
+        OSError; ValueError if it is empty.
 
     Attributes:
         buffer: the bytes. Arrays on it keep the file mapped.
     """
 
-    def __init__(self, path: str) -> None:
-        with open(path, "rb") as file:
-            self._map = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
-        self.buffer = pa.py_buffer(self._map)
+    def __init__(self, path: str, *, shared: bool = False) -> None:
+        self._path = path
+        size = Path(path).stat().st_size
+        if not size:
+            raise ValueError(f"{path} is empty")
+        # Python's own mmap duplicates the descriptor for as long as the map lives. Arrow's map
+        # outlives its file. Arrow requests the pages of what is read from it: here one.
+        with pa.memory_map(path, "r+" if shared else "r") as source:
+            size = min(size, source.size())
+            first = source.read_buffer(1)
+        self.buffer = pa.foreign_buffer(first.address, size, first)
 
     def will_need(self, start: int, stop: int) -> None:
         """Starts to read a byte range, without waiting."""
-        if not hasattr(mmap, "MADV_WILLNEED"):  # not on Windows
-            return
-        for at in range(start - start % mmap.PAGESIZE, stop, _STEP):
-            self._map.madvise(mmap.MADV_WILLNEED, at, min(_STEP, stop - at))
+        self._advise([(start, stop)])
 
     def will_need_items(self, array: pa.Buffer, offsets: npt.NDArray[np.int64]) -> None:
         """Starts to read items of an array in the file by byte offset, without waiting."""
         begin = array.address - self.buffer.address
-        pages = np.unique((begin + offsets[offsets < array.size]) // mmap.PAGESIZE)
-        for run in np.split(pages, np.flatnonzero(np.diff(pages) > _GAP) + 1):
-            if len(run):
-                self.will_need(int(run[0]) * mmap.PAGESIZE, (int(run[-1]) + 1) * mmap.PAGESIZE)
+        pages = np.unique((begin + offsets[offsets < array.size]) // _PAGE)
+        runs = np.split(pages, np.flatnonzero(np.diff(pages) > _GAP) + 1)
+        self._advise((int(r[0]) * _PAGE, (int(r[-1]) + 1) * _PAGE) for r in runs if len(r))
+
+    def _advise(self, ranges: Iterable[tuple[int, int]]) -> None:
+        if not hasattr(os, "posix_fadvise"):  # not on Windows and macOS
+            return
+        with suppress(OSError):  # deleted since it was mapped, or no descriptor is left
+            descriptor = os.open(self._path, os.O_RDONLY)
+            try:
+                for start, stop in ranges:
+                    for at in range(start - start % _PAGE, stop, _STEP):
+                        length = min(_STEP, stop - at)
+                        os.posix_fadvise(descriptor, at, length, os.POSIX_FADV_WILLNEED)
+            finally:
+                os.close(descriptor)

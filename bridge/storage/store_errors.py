@@ -8,6 +8,7 @@ import re
 from obstore.exceptions import NotFoundError, PermissionDeniedError, UnauthenticatedError
 
 from bridge.errors import FileUnreadable, StorageFailure
+from bridge.storage.local_errors import refuse_exhausted
 from bridge.storage.uri import parse
 
 _METADATA = ("169.254.169.254", "169.254.170.", "metadata.google.internal")
@@ -43,12 +44,18 @@ _TIMES = "check the store and the network; storage.timeout is the longest wait f
 
 
 def failure(error: Exception, uri: str) -> StorageFailure:
-    """The error for a request that failed. Never for a file that does not exist."""
+    """The error for a request that failed. Never for a file that does not exist.
+
+    Errors:
+        LimitExceeded instead of it.
+    """
+    refuse_exhausted(error)
     return StorageFailure(*(_known(error, uri, "") or _words(error, uri)))
 
 
 def unreadable(error: Exception, uri: str) -> FileUnreadable:
-    """The error for a file that could not be read."""
+    """The error for a file that could not be read. Errors: LimitExceeded instead of it."""
+    refuse_exhausted(error)
     known = _known(error, uri, "to read ")
     if known is None and isinstance(error, (NotFoundError, FileNotFoundError)):
         known = f"{uri} does not exist", "refresh the index"

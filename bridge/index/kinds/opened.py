@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from bridge.errors import BridgeError, IndexKindFailed
+from bridge.errors import BridgeError, IndexKindFailed, LimitExceeded
 from bridge.expression.nodes import BoundExpression
 from bridge.expression.statistics import Mask
 from bridge.index import registry
@@ -19,6 +19,7 @@ from bridge.index.kinds.payload import Part, Payload, open_payload, rows_schema
 from bridge.index.local_cache import CachedIndex
 from bridge.index.manifest import Manifest
 from bridge.index.store import IndexStore
+from bridge.storage.local_errors import refuse_exhausted
 from bridge.types import Semantics
 
 _log = logging.getLogger(__name__)
@@ -35,13 +36,18 @@ class OpenedKind:
     """
 
     def __init__(
-        self, kind: IndexKind, definition: Definition, load: Callable[[], Payload]
+        self,
+        kind: IndexKind,
+        definition: Definition,
+        load: Callable[[], Payload],
+        compiled: CachedIndex,
     ) -> None:
         self.kind, self.definition = kind, definition
+        self._compiled = compiled
+        compiled.parts.add(self)
         self.problem: BridgeError | None = None
         self._load = load
-        self._payload: Payload | None = None
-        self._statistics: KindStatistics | None = None
+        self._opened: tuple[Payload, KindStatistics | None] | None = None
         self._lock = threading.Lock()
 
     @property
@@ -53,32 +59,57 @@ class OpenedKind:
         return self.problem is None and self.kind.concerns(self.definition, expression)
 
     def payload(self) -> Payload | None:
-        """Its rows; None if they cannot be read."""
-        if self._payload is None and self.problem is None:
-            with self._lock:
-                if self._payload is None and self.problem is None:
-                    try:
-                        payload = self._load()
-                        self._statistics = self.kind.open(self.definition, payload)
-                        self._payload = payload
-                    except Exception as error:
-                        self.problem = self._told(error)
-        return self._payload
+        """Its rows; None if they cannot be read. Errors: LimitExceeded."""
+        opened = self._open()
+        return None if opened is None else opened[0]
+
+    def _open(self) -> tuple[Payload, KindStatistics | None] | None:
+        opened = self._opened
+        if opened is not None or self.problem is not None:
+            return opened
+        with self._lock:
+            if self._opened is not None or self.problem is not None:
+                return self._opened
+            try:
+                payload = self._load()
+                opened = self._opened = payload, self.kind.open(self.definition, payload)
+            except Exception as error:
+                self.problem = self._told(error)
+                return None
+        self._compiled.keeps(self.definition.signature, payload.open_files, payload.nbytes)
+        return opened
+
+    def release(self) -> None:
+        """Gives up the rows. They are opened again on request."""
+        with self._lock:
+            self._opened = None
 
     def never(
         self, expression: BoundExpression, ordinals: Ordinals, semantics: Semantics
     ) -> Mask | None:
-        """See `KindStatistics.never`. None also if the index cannot be read."""
-        if self.payload() is None or self._statistics is None:
+        """See `KindStatistics.never`. None also if the index cannot be read.
+
+        Errors:
+            LimitExceeded.
+        """
+        opened = self._open()
+        if opened is None or opened[1] is None:
             return None
         try:
-            return self._statistics.never(expression, ordinals, semantics)
+            return opened[1].never(expression, ordinals, semantics)
         except Exception as error:
             self.problem = self._told(error)
             return None
 
     def _told(self, error: Exception) -> BridgeError:
-        """Converts an error for the report. Unexpected errors are logged; no query fails."""
+        """Converts an error for the report. Unexpected errors are logged; no query fails.
+
+        Errors:
+            LimitExceeded: it tells nothing of the index.
+        """
+        refuse_exhausted(error)
+        if isinstance(error, LimitExceeded):
+            raise error
         if isinstance(error, BridgeError):
             return error
         _log.warning("index %s failed", self.name, exc_info=error)
@@ -89,9 +120,9 @@ class OpenedKind:
     def distinct_values(self, column: str) -> float | None:
         """An estimate, if the kind makes one; see `bridge.index.kinds.distinct`."""
         estimate = getattr(self.kind, "distinct_values", None)
-        if estimate is None or self.payload() is None:
+        if estimate is None or (payload := self.payload()) is None:
             return None
-        found: float | None = estimate(self._payload, column)
+        found: float | None = estimate(payload, column)
         return found
 
 
@@ -115,6 +146,7 @@ def open_kinds(
                         definition.signature,
                         rows_schema(kind.schema, kind.has_body),
                     ),
+                    compiled,
                 )
             )
     return tuple(sorted(found, key=lambda opened: opened.kind.cost))

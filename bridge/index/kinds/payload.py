@@ -35,6 +35,8 @@ import pyarrow.parquet as pq
 
 from bridge.errors import IndexCorrupt, StorageFailure, StorageFull
 from bridge.index.pack import sync
+from bridge.storage.local_errors import refuse_exhausted
+from bridge.storage.mapped_file import MappedFile
 
 Int64 = npt.NDArray[np.int64]
 
@@ -149,6 +151,11 @@ class Payload:
     def nbytes(self) -> int:
         return int(self.rows.nbytes)
 
+    @property
+    def open_files(self) -> int:
+        """Most files that it keeps open or mapped: two of a body are both."""
+        return 1 + 4 * len(self._bodies)
+
     def bodies(self, rows: Int64) -> list[tuple[Int64, npt.NDArray[np.uint8], Int64, Int64]]:
         """The bytes of some rows, grouped by body file.
 
@@ -259,7 +266,8 @@ class Body:
                 file.truncate(size)
             else:  # at worst a mark is lost, and its row is fetched again
                 os.pwrite(file.fileno(), b"\0", size - 1)
-        return file, np.memmap(path, np.uint8, "r", shape=(size,))
+        mapped = MappedFile(str(path), shared=True)
+        return file, np.frombuffer(mapped.buffer, np.uint8, size)
 
 
 @contextlib.contextmanager
@@ -268,6 +276,7 @@ def _as_storage(place: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        refuse_exhausted(error)
         kind = StorageFull if error.errno == 28 else StorageFailure
         raise kind(f"{place}: {error}", "set planner.cache_dir") from error
 
@@ -332,8 +341,9 @@ def _mapped(path: Path) -> pa.Table | None:
         if whole.slice(0, _HEAD).to_pybytes() != _head(zlib.crc32(rows)):
             return None
         return pa.ipc.open_file(rows).read_all()
-    except (OSError, EOFError, ValueError, pa.ArrowException):  # missing or damaged: write it again
-        return None
+    except (OSError, EOFError, ValueError, pa.ArrowException) as error:
+        refuse_exhausted(error)
+        return None  # missing or damaged: write it again
 
 
 def _joined(parts: Sequence[Part], store: _Store) -> pa.Table:

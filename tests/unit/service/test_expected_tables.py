@@ -35,6 +35,21 @@ def test_the_followers_of_a_first_table_are_fetched_once_a_query() -> None:
     assert fetched == [B, C]
 
 
+def test_who_asks_for_very_many_tables_describes_them() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        expected = ExpectedTables(pool, lambda _: None)
+        names = [TableName("db", f"t{n}") for n in range(100)]
+        assert [expected.asked("q", name) for name in names] == [n < 32 for n in range(100)]
+        assert expected.asked("q", names[31]) and not expected.asked("", names[0])
+
+
+def test_a_table_that_is_only_described_opens_no_index(service: Service) -> None:
+    assert _described(service, "").row_count is None
+    assert not (service.lake.root / "cache").exists()
+    assert _described(service, "q").row_count == 12
+    assert (service.lake.root / "cache").exists()
+
+
 def test_the_last_query_tells_and_other_first_tables_expect_nothing() -> None:
     fetched: list[TableName] = []
     with ThreadPoolExecutor(1) as pool:

@@ -69,6 +69,8 @@ def test_schemas_tables_and_a_table(client: PlannerClient) -> None:
         ("x", "integer", False),
         ("p", "integer", True),
     ]
+    assert table.row_count is None  # only a query that may scan it opens its index
+    table = client.get_table("DB", "T", query_id="q")
     assert table.row_count == 12.0
     assert table.columns[0].low is None  # only who asks for statistics waits for them
 
