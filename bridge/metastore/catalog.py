@@ -98,6 +98,10 @@ class HiveCatalog:
     def table(self, name: TableName, age: float = 0.0) -> Table:
         """Errors: SchemaNotFound, TableNotFound, UnsupportedTable, UnsupportedType."""
         found = self.client.get_table(name.schema, name.table)
+        if found.sd is None:
+            raise UnsupportedTable(
+                f"{name} has no storage descriptor in the metastore", "drop it and create it again"
+            )
         properties = dict(found.parameters or {})
         kind = recognised(properties, found.sd.inputFormat or "")
         if kind == DIRECTORY:
@@ -191,4 +195,4 @@ def _partition(
 
 
 def _columns(fields: Sequence[ttypes.FieldSchema]) -> tuple[Column, ...]:
-    return tuple(Column(f.name, parse_hive_type(f.type), f.comment or None) for f in fields)
+    return tuple(Column(f.name, parse_hive_type(f.type or ""), f.comment or None) for f in fields)

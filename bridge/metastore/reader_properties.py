@@ -97,8 +97,8 @@ def declared_columns(descriptor: ttypes.StorageDescriptor) -> list[ttypes.FieldS
     """The columns as engines see them: all those of Hive's OpenCSVSerde are texts."""
     info = descriptor.serdeInfo
     if info is None or info.serializationLib != OPEN_CSV:
-        return list(descriptor.cols)
-    return [ttypes.FieldSchema(f.name, "string", f.comment) for f in descriptor.cols]
+        return list(descriptor.cols or [])
+    return [ttypes.FieldSchema(f.name, "string", f.comment) for f in descriptor.cols or []]
 
 
 def _serde_parameters(descriptor: ttypes.StorageDescriptor) -> dict[str, str]:

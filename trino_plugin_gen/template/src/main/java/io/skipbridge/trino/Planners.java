@@ -30,14 +30,25 @@ public final class Planners
                 throws IOException, BridgeFailure;
     }
 
+    private static final Duration PATIENCE = Duration.ofSeconds(5);
+    private static final long FIRST_PAUSE = 100;
+    private static final long LONGEST_PAUSE = 1000;
+
     private final List<PlannerAddress> addresses;
     private final Duration timeout;
+    private final Duration patience;
     private final Map<PlannerAddress, PlannerClient> clients = new ConcurrentHashMap<>();
 
     public Planners(List<PlannerAddress> addresses, Duration timeout)
     {
+        this(addresses, timeout, PATIENCE);
+    }
+
+    Planners(List<PlannerAddress> addresses, Duration timeout, Duration patience)
+    {
         this.addresses = List.copyOf(addresses);
         this.timeout = timeout;
+        this.patience = patience;
     }
 
     public PlannerClient client(PlannerAddress address)
@@ -62,8 +73,39 @@ public final class Planners
         return call(queryId, Optional.empty(), call);
     }
 
-    /** Calls the process that replied to the query before, if any, then the others in turn. */
+    /**
+     * Calls the process that replied to the query before, if any, then the others in turn. Planners that cannot be reached are tried again for some
+     * seconds: one that restarts is soon back.
+     */
     public <T> T call(String queryId, Optional<String> endpoint, Call<T> call)
+    {
+        long start = System.nanoTime();
+        for (long pause = FIRST_PAUSE; ; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
+            try {
+                return callOnce(queryId, endpoint, call);
+            }
+            catch (PlannersAway e) {
+                if (System.nanoTime() - start > patience.toNanos() || !paused(pause)) {
+                    throw unreachable(addresses, e.reason);
+                }
+            }
+        }
+    }
+
+    private static boolean paused(long millis)
+    {
+        try {
+            Thread.sleep(millis);
+            return true;
+        }
+        catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            return false;
+        }
+    }
+
+    private <T> T callOnce(String queryId, Optional<String> endpoint, Call<T> call)
+            throws PlannersAway
     {
         int first = Math.floorMod(queryId.hashCode(), addresses.size());
         List<PlannerClient> clients = new ArrayList<>();
@@ -72,6 +114,7 @@ public final class Planners
         }
         endpoint.ifPresent(known -> clients.addFirst(endpoint(known, clients.getFirst())));
         Exception problem = null;
+        boolean away = true;
         for (PlannerClient client : clients) {
             try {
                 PlannerClient process = process(client, queryId);
@@ -95,9 +138,26 @@ public final class Planners
             }
             catch (IOException | ProtocolException e) {
                 problem = e;
+                // A planner that is late is at work, and one of another protocol stays what it is.
+                away &= e instanceof IOException && !(e instanceof SocketTimeoutException);
             }
         }
+        if (away && !Thread.currentThread().isInterrupted()) {
+            throw new PlannersAway(problem);
+        }
         throw unreachable(addresses, problem);
+    }
+
+    private static final class PlannersAway
+            extends Exception
+    {
+        private final Exception reason;
+
+        PlannersAway(Exception reason)
+        {
+            super(reason);
+            this.reason = reason;
+        }
     }
 
     /** The query's process among those behind an address. */

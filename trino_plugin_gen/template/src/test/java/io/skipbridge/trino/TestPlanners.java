@@ -8,6 +8,7 @@ import org.junit.jupiter.api.Test;
 
 import java.io.DataInputStream;
 import java.io.IOException;
+import java.net.ConnectException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
@@ -98,6 +99,30 @@ class TestPlanners
         assertTrue(failure.getMessage().contains("skipbridge doctor"), failure.getMessage());
         assertTrue(!failure.getMessage().contains("skipbridge serve"), failure.getMessage());
         assertEquals(1, calls.get());
+    }
+
+    @Test
+    void aPlannerThatIsAwayIsTriedAgain()
+    {
+        AtomicInteger calls = new AtomicInteger();
+        String found = planners.call("q", _ -> {
+            if (calls.incrementAndGet() < 6) {
+                throw new ConnectException("connection refused");
+            }
+            return "back";
+        });
+        assertEquals("back", found);
+    }
+
+    @Test
+    void aPlannerThatStaysAwayIsTold()
+    {
+        try (Planners hasty = new Planners(List.of(new PlannerAddress("127.0.0.1", door.getLocalPort())), Duration.ofSeconds(30), Duration.ZERO)) {
+            TrinoException failure = assertThrows(TrinoException.class, () -> hasty.call("q", _ -> {
+                throw new ConnectException("connection refused");
+            }));
+            assertTrue(failure.getMessage().contains("skipbridge serve"), failure.getMessage());
+        }
     }
 
     private void behind(int first, int second)

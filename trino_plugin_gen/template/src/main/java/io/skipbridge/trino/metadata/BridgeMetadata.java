@@ -91,14 +91,8 @@ public class BridgeMetadata
     public Map<SchemaTableName, ConnectorViewDefinition> getViews(ConnectorSession session, Optional<String> schemaName)
     {
         Map<SchemaTableName, ConnectorViewDefinition> views = new HashMap<>();
-        for (SchemaTableName name : listViews(session, schemaName)) {
-            try {
-                getView(session, name).ifPresent(view -> views.put(name, view));
-            }
-            catch (TrinoException e) {
-                // a view that is refused, such as one of Hive, must not hide the others
-            }
-        }
+        Relations.describe(listViews(session, schemaName), name -> describe(session, name).flatMap(TableColumns::view).map(view -> Map.entry(name, view)))
+                .forEach(view -> views.put(view.getKey(), view.getValue()));
         return views;
     }
 
@@ -108,7 +102,8 @@ public class BridgeMetadata
         if (SystemTableKind.of(name).isPresent()) {
             return Optional.empty();
         }
-        return newest(session, name).flatMap(TableColumns::view);
+        // What is refused is no view. If the engine then asks for it as a table, it gets the refusal.
+        return Relations.unlessRefused(() -> newest(session, name).flatMap(TableColumns::view));
     }
 
     private interface Names
@@ -192,19 +187,12 @@ public class BridgeMetadata
     @Override
     public Iterator<RelationColumnsMetadata> streamRelationColumns(ConnectorSession session, Optional<String> schemaName, UnaryOperator<Set<SchemaTableName>> relationFilter)
     {
-        List<RelationColumnsMetadata> relations = new ArrayList<>();
-        for (SchemaTableName name : relationFilter.apply(Set.copyOf(listTables(session, schemaName)))) {
-            try {
-                newest(session, name).map(table -> table.view()
-                                .map(view -> RelationColumnsMetadata.forView(name, view.getColumns()))
-                                .orElseGet(() -> RelationColumnsMetadata.forTable(name, table.metadata())))
-                        .ifPresent(relations::add);
-            }
-            catch (TrinoException e) {
-                // a table that the planner refuses must not hide the others from information_schema
-            }
-        }
-        return relations.iterator();
+        return Relations.describe(
+                relationFilter.apply(Set.copyOf(listTables(session, schemaName))),
+                name -> describe(session, name).map(table -> table.view()
+                        .map(view -> RelationColumnsMetadata.forView(name, view.getColumns()))
+                        .orElseGet(() -> RelationColumnsMetadata.forTable(name, table.metadata()))))
+                .iterator();
     }
 
     @Override
@@ -303,16 +291,23 @@ public class BridgeMetadata
 
     private Optional<TableColumns> table(ConnectorSession session, TableVersion version)
     {
-        return tables.computeIfAbsent(version, key -> fetch(session, key));
+        return tables.computeIfAbsent(version, key -> fetch(session, key, session.getQueryId()));
     }
 
-    private Optional<TableColumns> fetch(ConnectorSession session, TableVersion version)
+    /** A table that will not be scanned: without a query the planner neither lists it nor opens its index. */
+    private Optional<TableColumns> describe(ConnectorSession session, SchemaTableName name)
+    {
+        return fetch(session, TableVersions.newest(session, name), "");
+    }
+
+    /** @param query that will scan the table; empty: none */
+    private Optional<TableColumns> fetch(ConnectorSession session, TableVersion version, String query)
     {
         String schema = version.name().getSchemaName();
         String table = version.name().getTableName();
         try {
             return Optional.of(TableColumns.of(
-                    planners.call(session.getQueryId(), client -> client.getTable(session.getQueryId(), schema, table, version.readVersion())),
+                    planners.call(session.getQueryId(), client -> client.getTable(query, schema, table, version.readVersion())),
                     types));
         }
         catch (TrinoException e) {
