@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import stat
+from functools import cache
 from pathlib import Path
 
 from bridge.config import Config, cache_dir
@@ -212,8 +213,14 @@ def index_limits(config: Config) -> CacheLimits:
     return CacheLimits(
         config.size("planner.cache_bytes"),
         memory,
-        open_files=OpenFiles(config.integer("planner.open_files"), memory),
+        open_files=_open_files(config.integer("planner.open_files"), memory),
     )
+
+
+@cache
+def _open_files(most: int, memory: int) -> OpenFiles:
+    """One for all planners of a process."""
+    return OpenFiles(most, memory)
 
 
 def planner_of(config: Config, catalog: Catalog, storage: Storage) -> Planner:
