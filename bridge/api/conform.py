@@ -142,13 +142,16 @@ def _micros(array: pa.Array, engine: str) -> pa.Array:
 
 
 def _struct(array: pa.StructArray, fields: Sequence[Field], engine: str) -> pa.Array:
-    names = [array.type.field(i).name.lower() for i in range(array.type.num_fields)]
+    places: dict[str, list[int]] = {}
+    for i in range(array.type.num_fields):
+        places.setdefault(array.type.field(i).name.lower(), []).append(i)
     children: list[Any] = []
     for field in fields:
-        if names.count(field.name.lower()) > 1:
+        found = places.get(field.name.lower(), [])
+        if len(found) > 1:
             raise _Differs
-        if field.name.lower() in names:
-            child = pc.struct_field(array, [names.index(field.name.lower())])
+        if found:
+            child = pc.struct_field(array, found)
             children.append(_conform(child, field.type, engine))
         else:
             children.append(pa.nulls(len(array), arrow_type(field.type)))

@@ -24,6 +24,7 @@ from bridge.expression.bind import Scope, bind_in
 from bridge.expression.evaluate import Oracle, Rounding
 from bridge.expression.fold import is_exact
 from bridge.expression.function_catalog import FUNCTIONS, agreed, columns_of
+from bridge.expression.literals import is_nan
 from bridge.expression.nodes import (
     AlwaysFalse,
     AlwaysTrue,
@@ -148,6 +149,11 @@ class _Compiler:
                 return _all([self._bound(c) for c in children])
             case BoundOr(children):
                 return _any([self._bound(c) for c in children])
+            case BoundPredicate(Op.IN | Op.NOT_IN as op, reference, given):
+                values, inside = self._values(reference), _members(reference.type, given)
+                if op is Op.IN:
+                    return lambda columns, _: inside(values(columns))
+                return lambda columns, _: _outside(inside, values(columns))
             case BoundPredicate():
                 values = self._values(bound.reference)
                 return lambda columns, _: _compare(bound, values(columns), self._semantics)
@@ -199,23 +205,18 @@ class _Compiler:
         """What Arrow does not compute as the engine does; exact, one row after another."""
         column = self._scope.resolve(predicate.reference)
         types = {predicate.reference.path: column.type}
-        oracles = [
-            (
-                Oracle(self._semantics, types, rounding(self._engine, column.type, literal.type)),
-                literal,
-            )
-            for literal in predicate.literals
-        ]
-        # NOT IN is true where every comparison is, IN where one is: each rounds in its own way.
-        single = {Op.IN: Op.EQ, Op.NOT_IN: Op.NE}.get(predicate.op, predicate.op)
-        combine = all if predicate.op is Op.NOT_IN else any
 
-        def passes(value: Any) -> bool:
-            row = {predicate.reference.path: value}
-            return combine(
-                oracle.truth(Predicate(single, predicate.reference, (literal,)), row) is True
-                for oracle, literal in oracles
-            )
+        def oracle(literal: Literal) -> Oracle:
+            how = rounding(self._engine, column.type, literal.type)
+            return Oracle(self._semantics, types, how)
+
+        if predicate.op in (Op.IN, Op.NOT_IN):
+            passes = _one_of(predicate, column.type, oracle)
+        else:
+            judge = oracle(predicate.literals[0])
+
+            def passes(value: Any) -> bool:
+                return judge.truth(predicate, {predicate.reference.path: value}) is True
 
         if arrow_type(column.type) is None or column.type.is_nested:
             raise InvalidPredicate(f"{spelled(column)} is {column.type}: not compared", _REMEDY)
@@ -227,6 +228,36 @@ class _Compiler:
             return np.fromiter((passes(v) for v in values), np.bool_, rows)
 
         return node
+
+
+def _one_of(
+    predicate: Predicate, type: Type, oracle: Callable[[Literal], Oracle]
+) -> Callable[[Any], bool]:
+    """IN or NOT IN, where each literal is compared, and rounded, in its own way."""
+    negated = predicate.op is Op.NOT_IN
+    known = [v for v in predicate.literals if v.value is not None]
+    if negated and len(known) < len(predicate.literals):
+        return lambda value: False
+    # Values and literals of one kind are brought to one form, and then looked up.
+    samples: dict[Kind, tuple[Oracle, Literal, set[object]]] = {}
+    nan = False
+    dummy = _DUMMY.get(type.kind, b"" if type.is_bytes else 0)
+    for literal in known:
+        if is_nan(literal):
+            nan = oracle(literal).semantics.nan is NanOrder.LARGEST
+            continue
+        kind = literal.type.kind
+        if kind not in samples:
+            samples[kind] = oracle(literal), literal, set()
+        judge, _, forms = samples[kind]
+        forms.add(judge.comparable(dummy, type, literal)[1])
+
+    def equal(value: Any) -> bool:
+        if isinstance(value, float) and value != value:
+            return nan
+        return any(o.comparable(value, type, v)[0] in forms for o, v, forms in samples.values())
+
+    return lambda value: value is not None and equal(value) is not negated
 
 
 def rounding(engine: str, column: Type, literal: Type) -> Rounding:
@@ -330,42 +361,49 @@ def _compare(predicate: BoundPredicate, values: pa.Array, semantics: Semantics) 
             return _mask(pc.is_nan(values))
         case Op.IS_NOT_NAN:
             return _mask(pc.invert(pc.is_nan(values)))
-    if type.is_bytes:
-        return _compare_bytes(op, values.cast(pa.binary()), predicate.values)
-    if type.is_floating or type.kind is Kind.DECIMAL:
-        found = _compare_scalars(op, values, [arrow_scalar(v, type) for v in predicate.values])
-        if op in (Op.GT, Op.GE) and type.is_floating and semantics.nan is NanOrder.LARGEST:
-            found |= _mask(pc.is_nan(values))
-        return found
-    return _compare_numbers(op, _numbers(values), predicate.values)
-
-
-def _compare_bytes(op: Op, values: pa.Array, given: Sequence[Any]) -> Mask:
+    (given,) = predicate.values
     if op in (Op.STARTS_WITH, Op.NOT_STARTS_WITH):
-        found = pc.starts_with(values, given[0])
+        found = pc.starts_with(values.cast(pa.binary()), given)
         return _mask(found if op is Op.STARTS_WITH else pc.invert(found))
-    return _compare_set(op, values, pa.array(given, pa.binary()))
+    if type.is_bytes:
+        return _mask(_ARROW[op](values.cast(pa.binary()), pa.scalar(given, pa.binary())))
+    if type.is_floating or type.kind is Kind.DECIMAL:
+        mask = _mask(_ARROW[op](values, arrow_scalar(given, type)))
+        if op in (Op.GT, Op.GE) and type.is_floating and semantics.nan is NanOrder.LARGEST:
+            mask |= _mask(pc.is_nan(values))
+        return mask
+    return _mask(_ARROW[op](_numbers(values), pa.scalar(int(given), pa.int64())))
 
 
-def _compare_numbers(op: Op, values: pa.Array, given: Sequence[Any]) -> Mask:
-    return _compare_set(op, values, pa.array([int(v) for v in given], pa.int64()))
+def _members(type: Type, given: Sequence[Any]) -> Callable[[pa.Array], Mask]:
+    """Whether a column's values are among the given ones; false for NULL.
+
+    The work of each call is in proportion to its values, however many are given.
+    """
+    if type.is_bytes:
+        listed = pa.array(given, pa.binary())
+    elif type.is_floating or type.kind is Kind.DECIMAL:
+        listed = pa.array([arrow_scalar(v, type) for v in given])
+    else:
+        listed = pa.array([int(v) for v in given], pa.int64())
+    known = frozenset(listed.to_pylist())
+
+    def inside(values: pa.Array) -> Mask:
+        if type.is_bytes:
+            values = values.cast(pa.binary())
+        elif type.is_floating:
+            values = pc.add(values, pa.scalar(0.0, values.type))  # -0.0 becomes 0.0
+        elif type.kind is not Kind.DECIMAL:
+            values = _numbers(values)
+        if len(values) < len(known):
+            return np.fromiter((v in known for v in values.to_pylist()), np.bool_, len(values))
+        return _mask(pc.is_in(values, listed))
+
+    return inside
 
 
-def _compare_set(op: Op, values: pa.Array, given: pa.Array) -> Mask:
-    if op in (Op.IN, Op.NOT_IN):
-        inside = np.asarray(pc.is_in(values, given).to_numpy(zero_copy_only=False), np.bool_)
-        return inside if op is Op.IN else ~inside & _mask(values.is_valid())
-    return _mask(_ARROW[op](values, given[0]))
-
-
-def _compare_scalars(op: Op, values: pa.Array, given: Sequence[Any]) -> Mask:
-    """One after another: equality of values and not of bits, as -0.0 has it."""
-    if op in (Op.IN, Op.NOT_IN):
-        equal = np.zeros(len(values), np.bool_)
-        for each in given:
-            equal |= _mask(pc.equal(values, each))
-        return equal if op is Op.IN else ~equal & _mask(values.is_valid())
-    return _mask(_ARROW[op](values, given[0]))
+def _outside(inside: Callable[[pa.Array], Mask], values: pa.Array) -> Mask:
+    return ~inside(values) & _mask(values.is_valid())
 
 
 def _called(call: BoundCall, columns: Columns) -> pa.Array:

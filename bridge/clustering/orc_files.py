@@ -11,6 +11,7 @@ writes before 1970.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -79,7 +80,8 @@ class OrcFile:
         names = self._file.schema.names
         wanted = [names[place] for place in places]
         # The reader finds columns by name, and treats a name with a dot as a path.
-        if not wanted or any(names.count(name) > 1 or "." in name for name in wanted):
+        count = Counter(names)
+        if not wanted or any(count[name] > 1 or "." in name for name in wanted):
             return self._all().select(list(places))
         return self._all(wanted).select(wanted)
 

@@ -7,6 +7,7 @@ the footer's properties that tell engines how to read them are copied.
 from __future__ import annotations
 
 import base64
+from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
 from inspect import signature
@@ -105,7 +106,8 @@ class ParquetFile:
         names = self.file.schema_arrow.names
         wanted = [names[place] for place in places]
         # The reader finds columns by name, and treats a name with a dot as a path.
-        if not wanted or any(names.count(name) > 1 or "." in name for name in wanted):
+        count = Counter(names)
+        if not wanted or any(count[name] > 1 or "." in name for name in wanted):
             return _all(self.file).select(places)
         return _all(self.file, wanted).select(wanted)
 
@@ -168,12 +170,12 @@ def _check_int96(file: pq.ParquetFile, content: bytes, table: pa.Table) -> None:
 def _repeated(file: pq.ParquetFile) -> list[str]:
     """Names of plain columns of text whose values are repeated much."""
     found = []
-    names = file.schema_arrow.names
+    count = Counter(file.schema_arrow.names)
     for i in range(len(file.schema)):
         column = file.schema.column(i)
         if column.physical_type != "BYTE_ARRAY" or column.max_repetition_level:
             continue
-        if column.converted_type == "DECIMAL" or names.count(column.path) != 1:
+        if column.converted_type == "DECIMAL" or count[column.path] != 1:
             continue
         if not _is_text(file.schema_arrow.field(column.path).type):
             continue

@@ -155,9 +155,10 @@ def _rows(
     if file.rows > 0 and step > 1:
         table = table.take(pa.array(np.arange(0, table.num_rows, step)))
     names = [name.lower() for name in table.column_names]
+    places = {name: place for place, name in reversed([*enumerate(names)])}
     return [
-        canonical_values(table.column(names.index(f.name.lower())), f.type)
-        if f.name.lower() in names
+        canonical_values(table.column(places[f.name.lower()]), f.type)
+        if f.name.lower() in places
         else pa.nulls(table.num_rows, canonical_form(f.type))
         for f in wanted
     ]

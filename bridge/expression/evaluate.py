@@ -127,11 +127,14 @@ class Oracle:
                 return op is Op.NE
             left, right = int(_is_nan(value)), int(_is_nan(literal.value))
             return _ordered(op, (left > right) - (left < right))
-        one, other = self._comparable(value, type, literal)
+        one, other = self.comparable(value, type, literal)
         return _ordered(op, (one > other) - (one < other))  # type: ignore[operator]
 
-    def _comparable(self, value: Value, type: Type, literal: Literal) -> tuple[object, object]:
-        """Both sides in the form that the engine compares."""
+    def comparable(self, value: Value, type: Type, literal: Literal) -> tuple[object, object]:
+        """Both sides in the form that the engine compares.
+
+        That of the value depends on the literal's kind alone.
+        """
         given = literal.value
         assert given is not None
         one, other = _number(value, type), _number(given, literal.type)

@@ -15,9 +15,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ParseError, SqlglotError, TokenError
 
 from bridge.errors import InvalidPredicate, UnsupportedType
 from bridge.expression.calendar import parse_date, parse_instant, parse_timestamp
@@ -46,6 +44,7 @@ from bridge.expression.nodes import (
     Unknown,
 )
 from bridge.expression.rewrite import NEGATED
+from bridge.expression.sql_parser import own_parts, parse_condition, spelling
 from bridge.types import (
     BIGINT,
     BINARY,
@@ -133,37 +132,16 @@ def _tree(text: str, dialect: str) -> exp.Expression:
         words = words[6:].lstrip()
     if not words:
         raise InvalidPredicate("the condition is empty", "write for example: day >= '2024-03-01'")
-    try:
-        return sqlglot.parse_one(words, dialect=dialect, into=exp.Condition)
-    except ParseError as error:
-        raise _syntax_error(words, error) from None
-    except (TokenError, SqlglotError) as error:
-        reason = str(error).splitlines()[0]
-        raise InvalidPredicate(f"{words[:200]!r} does not parse: {reason}", _QUOTES) from None
+    return parse_condition(words, dialect)
 
 
 def _refuse_aggregates(tree: exp.Expression, dialect: str) -> None:
     """Errors: InvalidPredicate: an aggregate or window function outside a subquery."""
-    for found in tree.find_all(exp.AggFunc):
-        if not found.find_ancestor(exp.Query):
-            raise InvalidPredicate(
-                f"{found.sql(dialect=dialect)} needs several rows, and a condition sees one",
-                "give what stands after WHERE alone, without HAVING",
-            )
-
-
-_QUOTES = (
-    "texts are in 'single quotes', names in \"double\" ones (in `backquotes` for hive and spark)"
-)
-
-
-def _syntax_error(words: str, error: ParseError) -> InvalidPredicate:
-    detail = error.errors[0] if error.errors else {}
-    line, column = detail.get("line"), detail.get("col")
-    found = detail.get("highlight") or ""
-    place = f"line {line}, column {column}" if line is not None else "the end"
-    near = f", near {found!r}" if found else ""
-    return InvalidPredicate(f"{words[:200]!r} does not parse at {place}{near}", _QUOTES)
+    for found in own_parts(tree, exp.AggFunc):
+        raise InvalidPredicate(
+            f"{found.sql(dialect=spelling(dialect))} needs several rows, and a condition sees one",
+            "give what stands after WHERE alone, without HAVING",
+        )
 
 
 @dataclass(slots=True)
@@ -224,10 +202,10 @@ class _Parser:
         return None
 
     def _drop(self, node: exp.Expression) -> Expression:
-        text = node.sql(dialect=self.dialect)
+        text = node.sql(dialect=spelling(self.dialect))
         self.dropped.append(text)
         # Subqueries and lambdas have names of their own.
-        own = [c for c in node.find_all(exp.Column) if not c.find_ancestor(exp.Query, exp.Lambda)]
+        own = own_parts(node, exp.Column, exp.Lambda)
         named = [self._reference(c) for c in own if c.sql().lower() not in _NO_COLUMNS]
         return Unknown(text, tuple(c for c in named if c is not None))
 
@@ -264,8 +242,12 @@ class _Parser:
             return Predicate(Op.NULL_SAFE_EQ, reference, (literal,))
         if not what.this:
             return None
-        # (p) IS TRUE passes the rows that p passes, but its negation also passes NULL.
-        return And((self.condition(node.this), self._drop(node)))
+        # (p) IS TRUE passes the rows that p passes, but its negation also passes NULL. Of what is
+        # never NULL it changes nothing.
+        inner = node.this.unnest()
+        while isinstance(inner, exp.Is) and _is_true(inner):
+            inner = inner.this.unnest()
+        return And((self.condition(inner), self._drop(node)))
 
     def _is_nan(self, node: exp.IsNan) -> Expression | None:
         reference = self._reference(node.this)
@@ -425,6 +407,11 @@ _ARGUMENTS: dict[type[Any], frozenset[str]] = {
     exp.TimestampTrunc: frozenset({"this", "unit"}),
 }
 _PLAIN = frozenset({"this", "expression"})
+
+
+def _is_true(node: exp.Is) -> bool:
+    what = node.expression
+    return _understood(node) and isinstance(what, exp.Boolean) and bool(what.this)
 
 
 def _path_text(path: exp.Expression) -> exp.Expression | None:

@@ -21,15 +21,17 @@ def places_of(names: Sequence[str], wanted: Sequence[str], uri: str) -> dict[str
         FileCorrupt: two columns of the file match.
     """
     places: dict[str, int] = {}
-    lowered = [name.lower() for name in names]
+    found: dict[str, list[int]] = {}
+    for place, each in enumerate(names):
+        found.setdefault(each.lower(), []).append(place)
     for name in wanted:
-        count = lowered.count(name.lower())
-        if count > 1:
-            raise FileCorrupt(
-                f"{uri}: two columns differ only in case from {name!r}", "rewrite the file"
-            )
-        if count:
-            places[name] = lowered.index(name.lower())
+        match found.get(name.lower(), []):
+            case [place]:
+                places[name] = place
+            case [_, _, *_]:
+                raise FileCorrupt(
+                    f"{uri}: two columns differ only in case from {name!r}", "rewrite the file"
+                )
     return places
 
 

@@ -167,7 +167,8 @@ def _parquet(storage: Storage, fact: FactFile, wanted: Sequence[Column]) -> Open
     _some(schema, fact)
     # The reader gives columns in the file's order.
     order = sorted(places[c.name] for c in wanted if c.name in places)
-    at = [order.index(places[field.name]) for field in schema]
+    rank = {place: number for number, place in enumerate(order)}
+    at = [rank[places[field.name]] for field in schema]
 
     def batches() -> Iterator[pa.RecordBatch]:
         try:

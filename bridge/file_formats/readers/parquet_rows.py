@@ -29,17 +29,17 @@ def read_rows(source: Any, uri: str, wanted: Sequence[str], table: Sequence[str]
     groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
     expect_rows(sum(groups), metadata.num_rows, uri)
     places = places_of(schema.names, wanted, uri)
+    names = {place: name for name, place in places.items()}
     leaves: list[int] = []
     first = 0
     for place, field in enumerate(schema):
         count = _leaves(field.type)
-        if place in places.values():
+        if place in names:
             leaves += range(first, first + count)
         first += count
     if not leaves:
         yield from without_columns(metadata.num_rows)
         return
-    names = {place: name for name, place in places.items()}
     order = [names[place] for place in sorted(names)]
     for group, stated in enumerate(groups):
         about = metadata.row_group(group)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -99,8 +100,9 @@ def infer_columns(
             f"columns of {file_format(format).spelled} files cannot be inferred", "declare them"
         )
     names = [c.name.strip().lower() for c in columns]
+    count = Counter(names)
     good = [
-        c.type is not UNKNOWN and _is_name(name) and names.count(name) == 1
+        c.type is not UNKNOWN and _is_name(name) and count[name] == 1
         for c, name in zip(columns, names, strict=True)
     ]
     found = [(c.name, str(c.type)) for c, one in zip(columns, good, strict=True) if one]
@@ -162,7 +164,7 @@ def columns_of_text(
         raise FileCorrupt(
             f"{uri}: its columns cannot be inferred: {error}", "declare the columns"
         ) from error
-    twice = {name for name in schema.names if schema.names.count(name) > 1}
+    twice = {name for name, count in Counter(schema.names).items() if count > 1}
     plain = [pa.field(f.name, _plain(f.type)) for f in schema if f.name not in twice]
     unknown = [Column(name, UNKNOWN) for name in sorted(twice)]
     return (*merge_schemas([(uri, pa.schema(plain))]), *unknown)

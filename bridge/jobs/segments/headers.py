@@ -6,6 +6,7 @@ import bz2
 import csv
 import io
 import zlib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -97,7 +98,8 @@ def _lacks(where: str, fields: Sequence[str], columns: Sequence[SegmentColumn]) 
             "every column of the table must be among the files' fields"
             + ("; if another character separates them: csv.delimiter" if len(fields) == 1 else ""),
         )
-    twice = [c.name for c in columns if fields.count(c.name) > 1]
+    count = Counter(fields)
+    twice = [c.name for c in columns if count[c.name] > 1]
     if twice:
         raise SegmentSchemaMismatch(
             f"{where} names {', '.join(repr(f) for f in twice)} twice",

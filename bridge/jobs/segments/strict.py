@@ -94,7 +94,8 @@ def _first_bad(storage: Storage, uri: str, size: int, recipe: Recipe) -> Segment
     properties = recipe.property_map
     header, syntax = csv_syntax(uri, properties)
     fields = properties[FIELDS].split(",")
-    places = [(fields.index(name), name, type) for name, type in recipe.columns]
+    numbers = {name: place for place, name in reversed([*enumerate(fields)])}
+    places = [(numbers[name], name, type) for name, type in recipe.columns]
     if any(pattern in properties for pattern in _PATTERNS):
         places = [one for one in places if one[2].kind.name not in ("DATE", "TIMESTAMP")]
     at = header

@@ -8,8 +8,9 @@ import pytest
 
 from bridge.errors import InvalidPredicate
 from bridge.expression.calendar import civil_from_days, format_date, parse_date, parse_timestamp
-from bridge.expression.nodes import Not, Or, Unknown
+from bridge.expression.nodes import And, Not, Or, Predicate, Unknown
 from bridge.expression.text import DIALECTS, format, parse_where
+from bridge.types import TIMESTAMP_TZ
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -144,3 +145,24 @@ def test_the_calendar_reaches_every_year() -> None:
     assert [parse_timestamp(t) for t in ("2024-01-01 25:00", "2024-01-01 10:00:00.1234567")] == [
         None
     ] * 2
+
+
+def test_faults_of_the_parser_are_told_as_errors() -> None:
+    with pytest.raises(InvalidPredicate, match="does not parse"):
+        parse_where("x = map(1)", "hive")
+    with pytest.raises(InvalidPredicate, match="does not parse"):
+        parse_where("x = 1; y = 2")
+
+
+def test_dropped_parts_are_told_as_they_were_written() -> None:
+    assert parse_where("a[1][2] = 3")[1] == ("a[1][2] = 3",)
+    assert parse_where("x = array[1, array[2]]")[1] == ("x = ARRAY[1, ARRAY[2]]",)
+    typed = parse_where("t = timestamp(3) with time zone '2024-01-01 00:00:00 UTC'")[0]
+    assert isinstance(typed, Predicate) and typed.literals[0].type == TIMESTAMP_TZ
+    assert parse_where("d = decimal(5, 2) '1.50'")[1] == ()
+
+
+def test_a_truth_of_a_truth_is_one() -> None:
+    nested, dropped = parse_where("((x = 1) is true) is true")
+    assert isinstance(nested, And) and nested.children[0] == parse_where("x = 1")[0]
+    assert len(dropped) == 1
