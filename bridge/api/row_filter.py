@@ -66,6 +66,7 @@ _ARROW: dict[Op, Any] = {
     Op.GT: pc.greater,
     Op.GE: pc.greater_equal,
 }
+_PATTERNS = (Op.STARTS_WITH, Op.NOT_STARTS_WITH, Op.LIKE, Op.NOT_LIKE)
 _DUMMY: dict[Kind, Any] = {Kind.BOOLEAN: False, Kind.FLOAT: 0.0, Kind.DOUBLE: 0.0}
 
 
@@ -169,7 +170,10 @@ class _Compiler:
         return lambda columns: _at(columns, reference.path)
 
     def _char(self, predicate: Predicate, column: BoundReference) -> Node:
-        """Rule 11: Trino and Spark compare padded texts, Hive those without trailing spaces."""
+        """Rule 11: Trino and Spark compare padded texts, Hive those without trailing spaces.
+
+        Patterns are matched as they are written.
+        """
         texts = [v for v in predicate.literals if isinstance(v.value, bytes)]
         if any(v.value is not None and not v.type.is_text for v in predicate.literals):
             raise InvalidPredicate(
@@ -177,12 +181,13 @@ class _Compiler:
                 "write the value in 'single quotes'",
             )
         self._columns[column.path[0]] = None
-        prefix = predicate.op in (Op.STARTS_WITH, Op.NOT_STARTS_WITH)
-        width = max([column.type.length, *(len(_decoded(v)) for v in texts)])
+        pattern = predicate.op in _PATTERNS
+        lengths = [] if pattern else [len(_decoded(v)) for v in texts]
+        width = max([column.type.length, *lengths])
         hive = self._engine == "hive"
 
         def text_of(literal: Literal) -> Literal:
-            if literal.value is None or prefix:
+            if literal.value is None or pattern:
                 return Literal(literal.value, STRING)
             text = _decoded(literal).rstrip(" ")
             return Literal((text if hive else text.ljust(width)).encode(), STRING)

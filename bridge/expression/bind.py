@@ -249,8 +249,8 @@ class _Binder:
         if literal.value is None:
             return _with_null(op, reference)
         match op:
-            case Op.STARTS_WITH | Op.NOT_STARTS_WITH:
-                return _prefix(op, reference, literal)
+            case Op.STARTS_WITH | Op.NOT_STARTS_WITH | Op.LIKE | Op.NOT_LIKE:
+                return self._pattern(op, reference, literal)
             case Op.EQ:
                 return self._equal(reference, literal)
             case Op.NE:
@@ -324,6 +324,23 @@ class _Binder:
             return membership(Op.NOT_IN, reference, (_zero(at.low),))
         return not_null if at.exact else conjunction([not_null, KEPT])
 
+    def _pattern(self, op: Op, reference: BoundReference, literal: Literal) -> BoundExpression:
+        """Patterns of texts, and prefixes of bytes. Engines write other values as text first."""
+        column, given = reference.type, literal.type
+        plain = (Kind.STRING, Kind.VARCHAR)
+        both = column.kind in plain and given.kind in plain
+        if both and op in (Op.LIKE, Op.NOT_LIKE):
+            equal = self._equal if op is Op.LIKE else self._unequal
+            return equal(reference, literal)
+        if both or (column.kind is given.kind is Kind.BINARY):
+            return _prefix(op, reference, literal)
+        if self.strict and column.kind is not Kind.CHAR:
+            raise InvalidPredicate(
+                f"{_spell(reference.path)} is {column}, and a pattern is of texts",
+                "compare it with a value of its type",
+            )
+        return KEPT
+
     def _ordered(self, op: Op, reference: BoundReference, literal: Literal) -> BoundExpression:
         if is_nan(literal):
             return self._against_nan(op, reference)
@@ -392,13 +409,6 @@ def _with_null(op: Op, reference: BoundReference) -> BoundExpression:
 
 
 def _prefix(op: Op, reference: BoundReference, literal: Literal) -> BoundExpression:
-    column, given = reference.type, literal.type
-    plain = (Kind.STRING, Kind.VARCHAR)
-    if not (
-        (column.kind in plain and given.kind in plain)
-        or (column.kind is Kind.BINARY and given.kind is Kind.BINARY)
-    ):
-        return KEPT
     assert literal.value is not None
     if literal.value == b"":
         return BoundPredicate(Op.IS_NOT_NULL, reference) if op is Op.STARTS_WITH else FALSE

@@ -122,6 +122,7 @@ class Oracle:
         if op in (Op.STARTS_WITH, Op.NOT_STARTS_WITH):
             assert isinstance(value, bytes) and isinstance(literal.value, bytes)
             return value.startswith(literal.value) is (op is Op.STARTS_WITH)
+        op = {Op.LIKE: Op.EQ, Op.NOT_LIKE: Op.NE}.get(op, op)
         if _is_nan(value) or _is_nan(literal.value):
             if self.semantics.nan is NanOrder.IEEE:
                 return op is Op.NE

@@ -90,7 +90,17 @@ def _predicate(predicate: Predicate) -> str:
             return f"starts_with({name}, {values[0]})"
         case Op.NOT_STARTS_WITH:
             return f"NOT starts_with({name}, {values[0]})"
+        case Op.LIKE | Op.NOT_LIKE:
+            return f"{name} {predicate.op.value} {_pattern(predicate.literals[0])}"
     return f"{name} {predicate.op.value} {values[0]}"
+
+
+def _pattern(literal: Literal) -> str:
+    """A text as a pattern that matches it alone."""
+    shown = _literal(literal)
+    if "%" not in shown and "_" not in shown:
+        return shown
+    return re.sub("[%_!]", r"!\g<0>", shown) + " ESCAPE '!'"
 
 
 def _reference(reference: Reference) -> str:

@@ -27,12 +27,13 @@ class LikePattern:
     whole: bool
     exact: bool
 
-    def predicate(self, reference: Reference) -> Predicate:
-        """``=`` without a wildcard, otherwise STARTS WITH.
+    def predicate(self, reference: Reference, equal: Op = Op.LIKE) -> Predicate:
+        """Without a wildcard ``equal``, otherwise STARTS WITH.
 
-        Without a prefix this is IS NOT NULL, except that NULL and its negation are unknown.
+        Only who knows that the column is no CHAR may give ``=``. Without a prefix this is IS NOT
+        NULL, except that NULL and its negation are unknown.
         """
-        op = Op.EQ if self.whole else Op.STARTS_WITH
+        op = equal if self.whole else Op.STARTS_WITH
         return Predicate(op, reference, (Literal(self.prefix.encode(), STRING),))
 
 

@@ -35,6 +35,10 @@ class Op(Enum):
     IS_NOT_NAN = "IS NOT NAN"
     STARTS_WITH = "STARTS WITH"
     NOT_STARTS_WITH = "NOT STARTS WITH"
+    LIKE = "LIKE"
+    """A pattern without wildcards. It is equality only once the column's type is known: CHAR is
+    padded for one and not for the other. A bound tree has none."""
+    NOT_LIKE = "NOT LIKE"
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ NEGATED: dict[Op, Op] = {
     Op.IS_NULL: Op.IS_NOT_NULL,
     Op.IS_NAN: Op.IS_NOT_NAN,
     Op.STARTS_WITH: Op.NOT_STARTS_WITH,
+    Op.LIKE: Op.NOT_LIKE,
 }
 NEGATED |= {negated: op for op, negated in NEGATED.items()}
 _ORDERED = frozenset({Op.LT, Op.LE, Op.GT, Op.GE})

@@ -78,7 +78,7 @@ _COMPARISONS: dict[type[Any], Op] = {
 }
 _MIRRORED = {Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE}
 # The negation of each of these is exactly one operator.
-_FUSED = frozenset({Op.IN, Op.IS_NULL, Op.IS_NAN, Op.STARTS_WITH})
+_FUSED = frozenset({Op.IN, Op.IS_NULL, Op.IS_NAN, Op.STARTS_WITH, Op.LIKE})
 
 
 def parse_where(text: str, dialect: str = "trino") -> tuple[Expression, tuple[str, ...]]:
@@ -349,7 +349,7 @@ class _Parser:
             case exp.HexString():
                 return _hex(node.name)
             case exp.Cast() | exp.TryCast():
-                return _cast(self._literal(node.this), node.to)
+                return _cast(self._literal(node.this), node.to, self.dialect)
             case exp.Anonymous() if not node.expressions:
                 constant = {"nan": math.nan, "infinity": math.inf}.get(node.name.lower())
                 return None if constant is None else Literal(constant, DOUBLE)
@@ -480,9 +480,9 @@ def _hex(text: str) -> Literal | None:
         return None
 
 
-def _cast(literal: Literal | None, target: exp.DataType) -> Literal | None:
+def _cast(literal: Literal | None, target: exp.DataType, dialect: str) -> Literal | None:
     """A literal cast to a type; None if the cast loses information."""
-    type = _cast_type(literal, target)
+    type = _cast_type(literal, target, dialect)
     if literal is None or type is None:
         return None
     value = literal.value
@@ -500,7 +500,9 @@ def _cast(literal: Literal | None, target: exp.DataType) -> Literal | None:
     return _from_number(literal, type)
 
 
-def _cast_type(literal: Literal | None, target: exp.DataType) -> Type | None:
+def _cast_type(literal: Literal | None, target: exp.DataType, dialect: str) -> Type | None:
+    if target.this in _ZONED and dialect == "spark":
+        return TIMESTAMP  # the type of the table's own columns, in the session's zone
     if target.this in _ZONED:
         return TIMESTAMP_TZ  # without an offset it depends on the session
     sql = target.sql(dialect="hive").lower()

@@ -270,7 +270,7 @@ class _Reader:
         if escape is not None and len(escape) != 1:
             raise NotTranslatable(describe(node))
         like = parse_like(pattern, escape)
-        predicate = like.predicate(found)
+        predicate = like.predicate(found, Op.EQ)
         if like.exact:
             return predicate
         return And((predicate, matches(found, pattern, escape) or self._drop(describe(node))))
