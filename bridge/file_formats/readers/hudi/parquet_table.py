@@ -37,7 +37,7 @@ def parquet_table(
         pairs = zip(own, schema, strict=True)
         times = shown(times, {column.name: field.type for column, field in pairs if column})
     batches = []
-    for found, rows in read_rows(source, uri, names, names):
+    for found, rows in read_rows(source, uri, names, names, nanoseconds=False):
         held = {n: repaired(a, times.get(n.lower()), n, uri) for n, a in found.items()}
         columns = [
             fit(held[column.name], field.type, field.name, uri, column)
