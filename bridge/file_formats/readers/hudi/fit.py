@@ -2,8 +2,8 @@
 
 The law: a value is the one that was written, or it is an error that names the file. What a file
 lacks is NULL; fields of structs go by name; numbers are widened. A float becomes the double of the
-same value (rule 16); Spark reads 0.1 of a float as the double 0.1. A number becomes a text, and a
-double a decimal, only where the table's schema was changed so.
+same value (rule 16); Spark reads 0.1 of a float as the double 0.1. An integer becomes its text; a
+date or decimal one, and a double a decimal, only where the table's schema was changed so.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _fit(array: Any, wanted: pa.DataType, own: FileColumn) -> pa.Array:
         return array.cast(pa.decimal256(76, wanted.scale)).cast(wanted)
     if _goes(have, wanted):
         return array.cast(wanted)
-    if own.was and t.is_string(wanted) and (t.is_integer(have) or t.is_date(have)):
+    if t.is_string(wanted) and (t.is_integer(have) or (own.was and t.is_date(have))):
         return array.cast(wanted)
     if own.was and t.is_string(wanted) and t.is_decimal(have):
         return pa.array([None if v is None else str(v) for v in array.to_pylist()], wanted)
