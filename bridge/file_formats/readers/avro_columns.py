@@ -7,12 +7,12 @@ because engines convert them between time zones differently.
 
 from __future__ import annotations
 
-import io
 import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import IO, Any
+from decimal import Context, Decimal
+from typing import Any
 
 import fastavro
 import pyarrow as pa
@@ -20,6 +20,12 @@ import pyarrow.compute as pc
 
 from bridge.file_formats.column_chunks import OTHER, Batch, ColumnChunks, declared_leaves
 from bridge.file_formats.physical_column import PhysicalColumn
+from bridge.file_formats.readers.avro_container import (
+    LONGEST_DECIMAL,
+    SIMPLE,
+    Container,
+    Plain,
+)
 from bridge.file_formats.readers.lines import ambiguous
 from bridge.file_formats.recipe import Recipe
 from bridge.storage.port import Storage
@@ -40,19 +46,11 @@ _PRIMITIVE = {
 _OF_SHAPE = re.compile(r"[a-z_][a-z0-9_]*")
 _FROM = -25_567
 """1900-01-01, as days after 1970."""
-_DATE = ("int", "date")
 _READ_AHEAD = 4 << 20
-_HEADER = fastavro.parse_schema(
-    {
-        "type": "record",
-        "name": "Header",
-        "fields": [
-            {"name": "magic", "type": {"type": "fixed", "name": "Magic", "size": 4}},
-            {"name": "meta", "type": {"type": "map", "values": "bytes"}},
-            {"name": "sync", "type": {"type": "fixed", "name": "Sync", "size": 16}},
-        ],
-    }
-)
+_MOST_VALUES = 1 << 20
+_MOST_BYTES = 16 << 20
+_STEP = 1024
+_WIDE = Context(prec=200)
 
 
 def avro_columns(storage: Storage, uri: str, size: int, recipe: Recipe) -> ColumnChunks:
@@ -72,13 +70,12 @@ class _Avro:
         fields: dict[str, Any] = {}
         if size:
             try:
-                # fastavro reads single bytes
+                # Numbers are read in single bytes.
                 source = pa.input_stream(open_source(storage, uri, size), buffer_size=_READ_AHEAD)
-                source, schema = _with_plain_dates(source)
-                self._rows = fastavro.reader(source)
+                self._open(Container(source, size))
             except Exception as error:
                 raise self._told(error) from error
-            fields = self._fields(schema, recipe)
+            fields = self._fields(self._schema.document, recipe)
         self._types: dict[int, tuple[str, pa.DataType]] = {}
         leaves = []
         for i, (leaf, column) in enumerate(
@@ -92,6 +89,17 @@ class _Avro:
                 self._types[i] = name, read
             leaves.append(leaf)
         self.leaves = tuple(leaves)
+
+    def _open(self, container: Container) -> None:
+        self._schema, self._source = container.schema, Plain(container)
+        shape, record = self._schema.shape, self._schema.parsed
+        wanted = None
+        if shape.lists and isinstance(record, dict) and record["type"] == "record":
+            # Lists and maps are passed over: each byte of them may become an object.
+            simple = [field for field in record["fields"] if _is_simple(field["type"])]
+            wanted = {"type": "record", "name": record["name"], "fields": simple}
+        self._rows = fastavro.reader(self._source, wanted)
+        self._most = max(1, min(_ROWS, _MOST_VALUES // shape.values))
 
     def _fields(self, schema: Any, recipe: Recipe) -> dict[str, Any]:
         """The types of the file's fields by name, without those that resolution may change."""
@@ -129,7 +137,15 @@ class _Avro:
 
     def _some(self) -> list[dict[str, Any]]:
         try:
-            return list(itertools.islice(self._rows, _ROWS))
+            rows: list[dict[str, Any]] = []
+            start = self._source.given
+            while len(rows) < self._most and self._source.given - start < _MOST_BYTES:
+                step = min(_STEP, self._most - len(rows))
+                part = list(itertools.islice(self._rows, step))
+                rows += part
+                if len(part) < step:
+                    break
+            return rows
         except Exception as error:
             raise self._told(error) from error
 
@@ -141,34 +157,10 @@ class _Avro:
         return ambiguous(self._uri, f"it cannot be read as Avro: {what}")
 
 
-class _Behind:
-    """Bytes, and behind them what is left of a file."""
-
-    def __init__(self, first: bytes, rest: IO[bytes]) -> None:
-        self._first, self._rest = io.BytesIO(first), rest
-
-    def read(self, count: int) -> bytes:
-        part = self._first.read(count)
-        return part if len(part) == count else part + self._rest.read(count - len(part))
-
-
-def _with_plain_dates(source: IO[bytes]) -> tuple[_Behind, Any]:
-    """The file with its dates declared as numbers, which saves an object each; its own schema."""
-    header: Any = fastavro.schemaless_reader(source, _HEADER, None)
-    schema = json.loads(header["meta"]["avro.schema"])
-    if isinstance(schema, dict) and schema.get("type") == "record":
-        fields = [{**field, "type": _plain_date(field["type"])} for field in schema["fields"]]
-        header["meta"]["avro.schema"] = json.dumps({**schema, "fields": fields}).encode()
-    rewritten = io.BytesIO()
-    fastavro.schemaless_writer(rewritten, _HEADER, header)
-    return _Behind(rewritten.getvalue(), source), schema
-
-
-def _plain_date(type: Any) -> Any:
+def _is_simple(type: Any) -> bool:
     if isinstance(type, list):
-        return [_plain_date(each) for each in type]
-    is_date = isinstance(type, dict) and (type.get("type"), type.get("logicalType")) == _DATE
-    return "int" if is_date else type
+        return all(map(_is_simple, type))
+    return type in SIMPLE if isinstance(type, str) else _is_simple(type["type"])
 
 
 def _same_schema(literal: str, schema: Any) -> bool:
@@ -208,6 +200,8 @@ def _read_as(type: Any, declared: Type) -> pa.DataType | None:
 
 def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
     try:
+        if pa.types.is_decimal(kind):
+            return pa.array([_decimal(v, kind.scale) for v in values], kind)
         if not pa.types.is_date32(kind):
             return pa.array(values, kind)
         days = pa.array(values, pa.int32())
@@ -215,3 +209,11 @@ def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
         return None if first is not None and first < _FROM else days.cast(kind)
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
         return None
+
+
+def _decimal(value: bytes | None, scale: int) -> Decimal | None:
+    if value is None:
+        return None
+    if len(value) > LONGEST_DECIMAL:
+        raise ValueError(f"a decimal has {len(value)} bytes")
+    return Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-scale, _WIDE)

@@ -10,13 +10,18 @@ import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from bridge.errors import FileCorrupt
+from bridge.file_formats.readers.avro_container import (
+    MAGIC,
+    Container,
+    checked_schema,
+    without_logical,
+)
 from bridge.table.hudi.write_stats import StatsDecoder
 
-_MAGIC = b"Obj\x01"
 _NO_COMMIT = frozenset({"", "null"})
 
 
@@ -234,17 +239,13 @@ def _fast_commit(content: bytes) -> dict[str, Any] | None:
     """A commit's body in Avro; None if it is anything else, also if it is damaged."""
     import fastavro
 
-    if content[:4] != _MAGIC:
+    if content[:4] != MAGIC:
         return None
     try:
-        source = io.BytesIO(content)
-        header = fastavro.schemaless_reader(source, _header(), None)
-        if header["meta"].get("avro.codec", b"null") != b"null":
-            return None
-        decoder, rest = _compiled(header["meta"]["avro.schema"])
-        count = fastavro.schemaless_reader(source, "long", None)
-        block = fastavro.schemaless_reader(source, "bytes", None)
-        if count != 1 or source.read() != header["sync"]:
+        container = Container(io.BytesIO(content), len(content))
+        decoder, rest = _compiled(container.schema.text)
+        ((count, block),) = container.blocks()
+        if count != 1:
             return None
         stats, at = decoder.decode(block, 1) if block[0] else ({}, 1)
         if any(":" in (stat[0] or "") for key in ("", "null") for stat in stats.get(key, ())):
@@ -263,20 +264,21 @@ def _fast_commit(content: bytes) -> dict[str, Any] | None:
 
 
 @lru_cache(64)
-def _compiled(schema: bytes) -> tuple[StatsDecoder, Any]:
+def _compiled(schema: str | bytes) -> tuple[StatsDecoder, Any]:
     import fastavro
 
-    whole = json.loads(schema)
+    whole = checked_schema(schema).document
     first = whole["fields"][0]
     if first["name"] != "partitionToWriteStats" or first["type"][0] != "null":
         raise ValueError("write statistics are not the first field")
     decoder = StatsDecoder(first["type"][1]["values"]["items"])
-    return decoder, fastavro.parse_schema({**whole, "fields": whole["fields"][1:]})
+    rest = without_logical({**whole, "fields": whole["fields"][1:]})
+    return decoder, fastavro.parse_schema(rest)
 
 
 def _record(content: bytes, name: str) -> dict[str, Any]:
     try:
-        if content[:4] == _MAGIC:
+        if content[:4] == MAGIC:
             (body,) = read_avro(content)
         else:
             body = _json(content)
@@ -300,47 +302,18 @@ def _json(content: bytes) -> Any:
 
 
 def read_avro(content: bytes) -> Iterator[Any]:
-    """The records of an Avro file; raises whatever fastavro does.
+    """The records of an Avro file.
 
-    A file's schema takes as long to parse as a small body to read, and all bodies have the same.
+    Errors:
+        ValueError and others: it is damaged, or its schema is none that is decoded here.
     """
     import fastavro
 
-    source = io.BytesIO(content)
-    header = fastavro.schemaless_reader(source, _header(), None)
-    schema = _parsed(header["meta"]["avro.schema"])
-    if header["meta"].get("avro.codec", b"null") != b"null":
-        yield from fastavro.reader(io.BytesIO(content))
-        return
-    while source.tell() < len(content):
-        count = fastavro.schemaless_reader(source, "long", None)
-        block = fastavro.schemaless_reader(source, "bytes", None)
-        if source.read(16) != header["sync"]:
-            raise ValueError("the sync marker of a block is missing")
-        part = io.BytesIO(block)
+    container = Container(io.BytesIO(content), len(content))
+    for count, block in container.blocks():
+        source = io.BytesIO(block)
         for _ in range(count):
-            yield fastavro.schemaless_reader(part, schema, None)
-
-
-@lru_cache(64)
-def _parsed(schema: bytes) -> Any:
-    import fastavro
-
-    return fastavro.parse_schema(json.loads(schema))
-
-
-@cache
-def _header() -> Any:
-    import fastavro
-
-    fields = [
-        {"name": "magic", "type": {"type": "fixed", "name": "magic", "size": 4}},
-        {"name": "meta", "type": {"type": "map", "values": "bytes"}},
-        {"name": "sync", "type": {"type": "fixed", "name": "sync", "size": 16}},
-    ]
-    return fastavro.parse_schema(
-        {"type": "record", "name": "org.apache.avro.file.Header", "fields": fields}
-    )
+            yield fastavro.schemaless_reader(source, container.schema.parsed, None)
 
 
 def _corrupt(name: str, error: Exception) -> FileCorrupt:

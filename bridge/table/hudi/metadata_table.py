@@ -17,17 +17,16 @@ storage.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from io import BytesIO
 from re import compile as pattern
 from typing import Any
 
 from bridge.errors import FileCorrupt
+from bridge.file_formats.readers.avro_container import checked_schema
 from bridge.file_formats.readers.hudi.avro_rows import DAMAGE
 from bridge.file_formats.readers.hudi.hfile import HFile
 from bridge.file_formats.readers.hudi.log_format import (
@@ -299,7 +298,7 @@ def _apply(
     import fastavro
 
     try:
-        parsed = _parsed(schema)
+        parsed = checked_schema(schema).parsed
         for key, value in entries:
             record: Any = fastavro.schemaless_reader(BytesIO(value), parsed, None)
             partition = key.decode()
@@ -316,17 +315,10 @@ def _apply(
                     files[name] = _DELETED
                 else:
                     del files[name]
-    except (fastavro.schema.SchemaParseException, *DAMAGE) as error:
+    except DAMAGE as error:
         raise FileCorrupt(
             f"{uri} is no listing of files: {error}", "build the metadata table again"
         ) from error
-
-
-@lru_cache(16)
-def _parsed(schema: str) -> Any:
-    import fastavro
-
-    return fastavro.parse_schema(json.loads(schema))
 
 
 def _listing(

@@ -6,7 +6,6 @@ as Avro's. Unions of more than one type besides null, and values of no bytes, ar
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
@@ -19,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from bridge.errors import FileCorrupt, UnsupportedTable
+from bridge.file_formats.readers.avro_container import LONGEST_DECIMAL, NoBytes, checked_schema
 
 Convert = Callable[[Any], Any]
 DAMAGE = (
@@ -116,20 +116,22 @@ def row_decoder(schema: str, uri: str = "") -> RowDecoder:
     import fastavro
 
     try:
-        document = json.loads(schema)
-        parsed = fastavro.parse_schema(document, expand=False)
+        checked = checked_schema(schema)
+        # With logical types.
+        parsed = fastavro.parse_schema(checked.document, expand=False)
         if not isinstance(parsed, dict) or parsed.get("type") != "record":
             raise ValueError("it is no record")
         names: dict[str, Any] = {}
         fields = tuple((f["name"], *_node(f["type"], names, uri)) for f in parsed["fields"])
         if len({name.lower() for name, _, _ in fields}) != len(fields):
             raise ValueError("two fields differ only in case")
-        plain = fastavro.parse_schema(_without_logical(document))
     except UnsupportedTable:
         raise
+    except NoBytes as error:
+        raise _not_read(uri, "a list of values without a byte") from error
     except (fastavro.schema.SchemaParseException, RecursionError, *DAMAGE) as error:
         raise FileCorrupt(f"{uri}: the Avro schema is damaged: {error}", "restore it") from error
-    return RowDecoder(fastavro.schemaless_reader, plain, fields)
+    return RowDecoder(fastavro.schemaless_reader, checked.parsed, fields)
 
 
 def record_bounds(content: memoryview) -> tuple[list[int], list[int]]:
@@ -164,18 +166,6 @@ def record_slices(content: memoryview) -> list[memoryview]:
     return [content[begin:end] for begin, end in zip(*record_bounds(content), strict=True)]
 
 
-def _without_logical(schema: Any) -> Any:
-    if isinstance(schema, list):
-        return [_without_logical(part) for part in schema]
-    if isinstance(schema, dict):
-        return {
-            name: part if name == "default" else _without_logical(part)
-            for name, part in schema.items()
-            if name != "logicalType"
-        }
-    return schema
-
-
 def _node(schema: Any, names: dict[str, Any], uri: str) -> tuple[pa.DataType, Convert | None]:
     """The Arrow type of a schema, and what makes its values fit for Arrow."""
     if isinstance(schema, list):
@@ -203,8 +193,6 @@ def _node(schema: Any, names: dict[str, Any], uri: str) -> tuple[pa.DataType, Co
         return pa.binary(schema["size"]), None
     if kind == "array":
         item, convert = _node(schema["items"], names, uri)
-        if pa.types.is_null(item):
-            raise _not_read(uri, "a list of values without a byte")
         return pa.list_(item), None if convert is None else _items(convert)
     if kind == "map":
         value, convert = _node(schema["values"], names, uri)
@@ -243,6 +231,8 @@ def _not_read(uri: str, what: str) -> UnsupportedTable:
 
 def _decimal(scale: int) -> Convert:
     def convert(value: bytes) -> Decimal:
+        if len(value) > LONGEST_DECIMAL:
+            raise ValueError(f"a decimal has {len(value)} bytes")
         return Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-scale, _WIDE)
 
     return convert

@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from bridge.errors import FileCorrupt, UnsupportedTable
+from bridge.file_formats.readers.avro_container import LONGEST_DECIMAL
 from bridge.file_formats.readers.hudi.avro_rows import DAMAGE, record_slices, row_decoder
 from bridge.file_formats.readers.hudi.by_id import FileColumns, column_of
 from bridge.file_formats.readers.hudi.fit import fit
@@ -184,6 +185,8 @@ def _single(wrapped: Any) -> Wrapped | None:
     kind = name.rpartition(".")[2].removesuffix("Wrapper")
     value = record["value"]
     if kind == "Decimal":
+        if len(value) > LONGEST_DECIMAL:
+            raise ValueError(f"a decimal has {len(value)} bytes")
         value = Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-_DECIMAL_SCALE, _WIDE)
     return Wrapped(kind, value)
 

@@ -1,0 +1,199 @@
+"""Avro files: what they state is held against their bytes, before a library decodes them."""
+
+from __future__ import annotations
+
+import bz2
+import json
+import lzma
+import random
+import zlib
+from io import BytesIO
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+
+from bridge.errors import FileCorrupt
+from bridge.file_formats.readers import avro_container
+from bridge.file_formats.readers.avro_container import Container, Plain, checked_schema
+from bridge.file_formats.readers.hudi.avro_rows import row_decoder
+from bridge.table.hudi.commit_metadata import read_avro, read_commit
+from tests.tiers import examples, seed
+
+_FLAT = {"type": "record", "name": "r", "fields": [{"name": "x", "type": "long"}]}
+
+
+def number(value: int) -> bytes:
+    out, value = bytearray(), value << 1 if value >= 0 else (-value << 1) - 1
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes((*out, value))
+
+
+def text(value: bytes) -> bytes:
+    return number(len(value)) + value
+
+
+def avro(schema: Any, blocks: list[tuple[int, bytes]], codec: str = "null") -> bytes:
+    meta = {b"avro.schema": json.dumps(schema).encode(), b"avro.codec": codec.encode()}
+    head = b"Obj\1" + number(2) + b"".join(text(k) + text(v) for k, v in meta.items()) + b"\0"
+    sync = b"S" * 16
+    return head + sync + b"".join(number(n) + text(data) + sync for n, data in blocks)
+
+
+def rows(content: bytes) -> list[Any]:
+    """What the container gives to fastavro, which must be what fastavro reads by itself."""
+    return list(fastavro.reader(Plain(Container(BytesIO(content), len(content)))))
+
+
+def record(*types: Any, name: str = "r") -> dict[str, Any]:
+    fields = [{"name": f"f{i}", "type": type} for i, type in enumerate(types)]
+    return {"type": "record", "name": name, "fields": fields}
+
+
+def nested(levels: int) -> Any:
+    type: Any = "long"
+    for i in range(levels):
+        type = record(type, name=f"r{i}")
+    return type
+
+
+def doubling(levels: int) -> Any:
+    """Each type has the one before it twice: few bytes of schema, any number of values."""
+    type: Any = record("null", "long", name="r0")
+    for i in range(1, levels):
+        type = record(type, f"r{i - 1}", name=f"r{i}")
+    return type
+
+
+HOSTILE = {
+    "itself": record("r"),
+    "itself in a union": record(["null", "r"]),
+    "itself in a list": record({"type": "array", "items": "r"}),
+    "itself by two": record(record("r", name="s")),
+    "deep": nested(70),
+    "deep lists": record(json.loads('{"type":"array","items":' * 70 + '"int"' + "}" * 70)),
+    "nulls in a list": record({"type": "array", "items": "null"}),
+    "empty records in a list": record({"type": "array", "items": record(name="s")}),
+    "no bytes in a list": record(
+        {"type": "array", "items": {"type": "fixed", "name": "f", "size": 0}}
+    ),
+    "doubling": doubling(40),
+    "nulls": record(*["null"] * 5000),
+    "a union of nothing": record([]),
+    "a negative size": record({"type": "fixed", "name": "f", "size": -1}),
+    "an unknown type": record("strange"),
+    "no schema": 7,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.rule("32")
+def test_32_a_schema_is_walked_before_a_library_decodes_by_it(name: str) -> None:
+    schema = json.dumps(HOSTILE[name])
+    with pytest.raises((ValueError, KeyError, TypeError)):
+        checked_schema(schema)
+    with pytest.raises(Exception, match="schema|list"):
+        row_decoder(schema)
+    with pytest.raises(FileCorrupt):
+        read_commit(avro(HOSTILE[name], [(1, bytes(16))]), "20260101000000000.commit")
+
+
+def test_a_schema_of_very_many_levels_is_refused() -> None:
+    with pytest.raises((ValueError, RecursionError)):
+        checked_schema('{"type":"array","items":' * 50_000 + '"int"' + "}" * 50_000)
+
+
+@pytest.mark.parametrize("levels", [1, 20, 60])
+def test_a_schema_within_the_limits_is_read(levels: int) -> None:
+    assert rows(avro(nested(levels), [(2, number(5) + number(6))]))
+
+
+_CODECS: dict[str, Any] = {
+    "null": bytes,
+    "deflate": lambda data: zlib.compress(data, wbits=-15),
+    "bzip2": bz2.compress,
+    "xz": lzma.compress,
+    "zstandard": lambda data: pa.compress(data, "zstd", asbytes=True),
+    "snappy": lambda data: (
+        pa.compress(data, "snappy", asbytes=True) + zlib.crc32(data).to_bytes(4, "big")
+    ),
+}
+
+
+@pytest.mark.parametrize("codec", _CODECS)
+@pytest.mark.rule("32")
+def test_32_a_block_is_unpacked_up_to_a_limit(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    most = 1 << 16
+    monkeypatch.setattr(avro_container, "MAX_BLOCK", most)
+    pack = _CODECS[codec]
+    data = b"".join(map(number, range(1000)))
+    assert [r["x"] for r in rows(avro(_FLAT, [(1000, pack(data))], codec))] == list(range(1000))
+    if codec != "null":
+        bomb = avro(_FLAT, [(most + 1, pack(bytes(most + 1)))], codec)
+        with pytest.raises(ValueError, match="unpacks to more"):
+            rows(bomb)
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        [(1 << 62, b"")],
+        [(-5, b"")],
+        [(3, b"\2\2")],
+        [(1 << 62, b"\2\2")],
+    ],
+)
+@pytest.mark.rule("32")
+def test_32_rows_stated_are_held_against_the_bytes_of_their_block(
+    blocks: list[tuple[int, bytes]],
+) -> None:
+    with pytest.raises(ValueError, match="states"):
+        rows(avro(_FLAT, blocks))
+
+
+def test_32_rows_of_no_bytes_have_a_limit_in_all_blocks_together() -> None:
+    nothing = record("null", "null")
+    assert rows(avro(nothing, [(3, b""), (2, b"")])) == [{"f0": None, "f1": None}] * 5
+    for blocks in ([(1 << 62, b"")], [(1 << 19, b"")] * 3):
+        with pytest.raises(ValueError, match="states"):
+            list(read_avro(avro(nothing, blocks)))
+
+
+@pytest.mark.rule("32")
+def test_32_any_bytes_end_in_rows_or_an_error() -> None:
+    """Random changes of whole files, of a schema with lists, maps, unions and named types."""
+    schema = record(
+        "long",
+        ["null", "string"],
+        {"type": "array", "items": record("int", ["null", "double"], name="s")},
+        {"type": "map", "values": "bytes"},
+        {"type": "enum", "name": "e", "symbols": ["a", "b"]},
+        ["null", "s"],
+    )
+    held = [
+        {"f0": i, "f1": "x" * i, "f2": [{"f0": i, "f1": 0.5}], "f3": {"k": b"v"}, "f4": "b",
+         "f5": None}
+        for i in range(20)
+    ]  # fmt: skip
+    draw, died = random.Random(seed(5)), 0
+    for codec in ("null", "deflate"):
+        sink = BytesIO()
+        fastavro.writer(sink, schema, held, codec=codec, sync_interval=64)
+        whole = sink.getvalue()
+        assert rows(whole) == held == list(fastavro.reader(BytesIO(whole)))
+        for _ in range(examples(300, 1500, 50_000)):
+            content = bytearray(whole)
+            for _ in range(draw.randint(1, 4)):
+                content[draw.randrange(len(content))] = draw.choice((0, 1, 0x7F, 0xFF, 3))
+            if draw.random() < 0.3:
+                del content[draw.randrange(len(content)) :]
+            try:
+                rows(bytes(content))
+            except (MemoryError, SystemError):
+                raise
+            except Exception:
+                died += 1
+    assert died
