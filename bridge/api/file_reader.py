@@ -7,7 +7,6 @@ file lacks is NULL. Formats read their files in batches (`bridge.file_formats.ro
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -15,18 +14,15 @@ import pyarrow as pa
 from bridge.api.conform import conform
 from bridge.arrow_types import arrow_type
 from bridge.errors import (
-    BridgeError,
     FileAmbiguous,
     FileChanged,
-    FileCorrupt,
-    FileUnreadable,
     UnsupportedTable,
 )
 from bridge.file_formats.recipe import Recipe
 from bridge.file_formats.registry import file_format
 from bridge.file_formats.rows import Rows
+from bridge.file_formats.rows_in_child import damage_is_told, open_planned, rows_of
 from bridge.storage.port import UNKNOWN_TIME, Storage, same_state
-from bridge.storage.source import WHOLE, is_gap, is_passing, open_source
 from bridge.table.model import Column, Table
 from bridge.table.registry import table_format
 from bridge.table.snapshot import MergedSlice, MergesSlices
@@ -74,19 +70,18 @@ def read_file(
     if file.recipe is not None and file_format(file.format).read_rows is None:
         yield from _declared_rows(storage, file, file.recipe, wanted)
         return
-    with _damage_is_told(file.uri):
-        source = open_source(storage, file.uri, file.size)
-        if file.size <= WHOLE and source.size() != file.size:
-            raise FileChanged(
-                f"{file.uri} has {source.size()} bytes and not the {file.size} that were planned",
-                "scan again; for a table of segments run skipbridge segment refresh first",
-            )
-        read = file_format(file.format).read_rows
-        if read is None:
+    with damage_is_told(file.uri):
+        known = file_format(file.format)
+        if known.read_rows is None:
             raise UnsupportedTable(
                 f"files of format {file.format} are not read here", "read them with the engine"
             )
-        parts = read(source, file.uri, [c.name for c in wanted], [c.name for c in table])
+        names = [c.name for c in wanted], [c.name for c in table]
+        if known.in_child:
+            parts = rows_of(storage, file.uri, file.size, file.format, *names)
+        else:
+            source = open_planned(storage, file.uri, file.size)
+            parts = known.read_rows(source, file.uri, *names)
         for found, rows in parts:
             conformed = {
                 c.name: conform(found[c.name], c.type, engine, c.name, file.uri)
@@ -156,27 +151,10 @@ def read_merged(
             "read it with the engine",
         )
     schema = pa.schema([pa.field(name, kind) for name, kind in known.items() if kind is not None])
-    with _damage_is_told(slice.base[0] if slice.base is not None else slice.logs[0][0]):
+    with damage_is_told(slice.base[0] if slice.base is not None else slice.logs[0][0]):
         merged = format.read_slice(storage, slice, schema)
     if not wanted:
         yield {}, merged.num_rows
         return
     for batch in merged.select([c.name for c in wanted]).to_batches():
         yield {c.name: batch.column(c.name) for c in wanted}, batch.num_rows
-
-
-@contextmanager
-def _damage_is_told(uri: str) -> Iterator[None]:
-    try:
-        yield
-    except (BridgeError, GeneratorExit):
-        raise
-    except (pa.ArrowException, OSError, ValueError, KeyError, IndexError) as error:
-        if is_passing(error):
-            raise
-        first = str(error).partition("\n")[0]
-        if is_gap(error):
-            raise FileUnreadable(f"{uri} cannot be read here: {first}", _ENGINE) from error
-        raise FileCorrupt(
-            f"{uri} cannot be read: {first}", "restore it or write it again"
-        ) from error

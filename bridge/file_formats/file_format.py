@@ -67,6 +67,8 @@ class FileFormat:
         read_schema: reads the columns of one file; None if a table's schema cannot be inferred from
             files. Errors: FileCorrupt, and those of Arrow.
         read_rows: reads the rows of one file for the Python API; None if it cannot read them.
+        in_child: whether ``read_rows`` runs in a child process, because a damaged file may end the
+            library that reads the files, or state any amount of memory.
         statistics: opens a reader of statistics, which one thread uses for some files; None if its
             files hold none.
         chunks: reads typed columns in one pass, for files whose meaning the table declares. A
@@ -97,6 +99,7 @@ class FileFormat:
     recognise: Callable[[bytes, bytes], bool] | None = None
     read_schema: SchemaReader | None = None
     read_rows: RowReader | None = None
+    in_child: bool = False
     statistics: Callable[[], StatisticsReader] | None = None
     chunks: ChunkReader | None = None
     values: ValueReader | None = None

@@ -79,6 +79,7 @@ FORMAT = FileFormat(
     recognise=_recognise,
     read_schema=_read_schema,
     read_rows=_read_rows,
+    in_child=True,
     statistics=_statistics,
     trino_reader="orc",
     values=_values,

@@ -56,6 +56,7 @@ FORMAT = FileFormat(
     recognise=_recognise,
     read_schema=_read_schema,
     read_rows=_read_rows,
+    in_child=True,
     statistics=_statistics,
     tail=TAIL,
     index_kinds=True,

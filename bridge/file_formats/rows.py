@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bridge.errors import FileCorrupt
 
@@ -57,3 +58,33 @@ def without_columns(rows: int) -> Iterator[Rows]:
     """Batches with ``rows`` rows in total, for requests without columns."""
     for start in range(0, rows, BATCH_ROWS):
         yield {}, min(BATCH_ROWS, rows - start)
+
+
+def pieces(batch: pa.RecordBatch, most: int = BATCH_BYTES) -> Iterator[pa.RecordBatch]:
+    """The rows in order, in batches of so many bytes or of one row, without dictionaries.
+
+    Sizes are those of decoded values: what is stored once counts in each row that has it.
+    """
+    pending = [batch]
+    while pending:
+        part = pending.pop()
+        if part.num_rows > 1 and sum(map(decoded_bytes, part.columns)) > most:
+            half = part.num_rows // 2
+            pending += [part.slice(half), part.slice(0, half)]
+            continue
+        columns = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in part]
+        yield pa.RecordBatch.from_arrays(columns, names=part.schema.names)
+
+
+def decoded_bytes(array: pa.Array) -> int:
+    """The bytes of an array, and of what a dictionary's codes stand for."""
+    if not pa.types.is_dictionary(array.type):
+        return int(array.nbytes)
+    values = array.dictionary
+    if pa.types.is_nested(values.type) or not len(values):
+        return int(array.nbytes)
+    each = values.nbytes / len(values)
+    if not pa.types.is_fixed_size_binary(values.type) and not pa.types.is_primitive(values.type):
+        lengths = pc.take(pc.binary_length(values), array.indices)
+        return int(pc.sum(lengths).as_py() or 0) + 4 * len(array)
+    return int(each * len(array))

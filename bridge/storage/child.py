@@ -5,8 +5,9 @@ beforehand, and no handler in this process survives the crash. The child has no 
 requests bytes from its parent. It is spawned, not forked, and reused for the next file. It exits
 when its parent is gone.
 
-The law: each file yields its reader's result or an error, and no file ends this process. A failure
-that may be the machine's fault, such as lack of memory, is not blamed on the file.
+The law: each file yields its reader's result or an error, and no file ends this process. Its bytes
+may state any amount of work and memory, so it gets what its size allows. A failure that may be the
+machine's fault, such as lack of memory, is not blamed on the file.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -36,11 +37,22 @@ from bridge.storage.source import WHOLE
 T = TypeVar("T")
 _CPU_SECONDS = 30
 """CPU time for one file, plus two seconds per MiB. Healthy files need a hundredth of it."""
+_MEMORY = 1 << 30
+"""Bytes of memory for a file, besides the process's own and `_PER_BYTE` for each byte of it."""
+_PER_BYTE = 32
+_IDLE = 8
+"""Children that are kept for the next files."""
+_AHEAD = 2
+"""Items that a child makes ahead. Most files have fewer, and leave their child to the next one."""
 _LONGEST = 1 << 30
 _HINT = "rewrite the file"
 _AGAIN = "try again; if it stays so, rewrite the file"
 _FROM_OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
 """Signals that no reader causes: the kernel (out of memory) or a user ended the child."""
+_WANTED, _ITEM, _END = "wanted", "item", "end"
+"""What a child sends: ranges of the file that it wants, an item of its answer, or its end."""
+_ENVIRONMENT = {"MIMALLOC_ARENA_EAGER_COMMIT": "0"}
+"""Arrow's allocator else takes a GiB at once, and a limit of memory says nothing."""
 _START = (
     "import sys; sys.path[:] = sys.argv[4:]; from bridge.storage.child import serve; "
     "serve(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))"
@@ -94,21 +106,68 @@ class ChildReader(Generic[T]):
         whole = storage.read(uri) if size <= WHOLE else None
         with self._slots:
             child = self._take(uri, size, whole, more)
-            try:
-                answer = child.answer(storage, uri)
-            except BaseException as error:
-                self._drop(child)
-                if isinstance(error, _Ended):
-                    what = f"{uri}: the process that read it {child.end()}"
-                    if child.ended_from_outside():
-                        raise FileUnreadable(what, _AGAIN) from None
-                    raise FileCorrupt(what, _HINT) from None
-                raise
-            with self._lock:
-                self._idle.append(child)
+            _, answer = self._answer(child, storage, uri)
+            self._keep(child)
         if isinstance(answer, BridgeError):
             raise answer
         return cast(T, answer)
+
+    def stream(self, storage: Storage, uri: str, size: int, *more: Any) -> Iterator[Any]:
+        """The items of the iterator that the function returns, made a few ahead of the caller.
+
+        A child that waits for the caller does not count as one that works.
+
+        Errors: as `read`.
+        """
+        whole = storage.read(uri) if size <= WHOLE else None
+        child: _Child | None = None
+        while True:
+            found: list[Any] = []
+            with self._slots:
+                if child is None:
+                    child = self._take(uri, size, whole, more)
+                else:
+                    child.go_on()
+                kind, answer = self._answer(child, storage, uri)
+                while kind == _ITEM:
+                    found.append(answer)
+                    if len(found) == _AHEAD:
+                        break
+                    child.go_on()
+                    kind, answer = self._answer(child, storage, uri)
+                if kind == _END:
+                    self._keep(child)
+            try:
+                yield from found
+            except BaseException:
+                if kind == _ITEM:
+                    self._drop(child)
+                raise
+            if isinstance(answer, BridgeError):
+                raise answer
+            if kind == _END:
+                return
+
+    def _answer(self, child: _Child, storage: Storage, uri: str) -> tuple[str, Any]:
+        """The child's next answer. Drops the child if there is none."""
+        try:
+            return child.answer(storage, uri)
+        except BaseException as error:
+            self._drop(child)
+            if isinstance(error, _Ended):
+                what = f"{uri}: the process that read it {child.end()}"
+                if child.ended_from_outside():
+                    raise FileUnreadable(what, _AGAIN) from None
+                raise FileCorrupt(what, _HINT) from None
+            raise
+
+    def _keep(self, child: _Child) -> None:
+        with self._lock:
+            spare = len(self._idle) >= _IDLE
+            if not spare:
+                self._idle.append(child)
+        if spare:
+            self._drop(child)
 
     def _take(self, uri: str, size: int, whole: bytes | None, more: tuple[Any, ...]) -> _Child:
         """A child that has started on a file. Skips children that ended while idle."""
@@ -160,6 +219,7 @@ class _Child:
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     pass_fds=[there.fileno()],
+                    env=os.environ | _ENVIRONMENT,
                 )
             except (OSError, ValueError) as error:
                 self.connection.close()
@@ -181,11 +241,15 @@ class _Child:
             self._send(whole)
         self._received()
 
-    def answer(self, storage: Storage, uri: str) -> Any:
+    def go_on(self) -> None:
+        with contextlib.suppress(_Ended):  # its answer tells
+            self._send(b"")
+
+    def answer(self, storage: Storage, uri: str) -> tuple[str, Any]:
         while True:
-            wanted, answer = self._received()
-            if not wanted:
-                return answer
+            kind, answer = self._received()
+            if kind != _WANTED:
+                return kind, answer
             for part in storage.read_ranges(uri, answer):
                 self._send(part)
 
@@ -195,12 +259,12 @@ class _Child:
         except OSError as error:
             raise _Ended from error
 
-    def _received(self) -> tuple[bool, Any]:
+    def _received(self) -> tuple[str, Any]:
         try:
-            wanted, answer = pickle.loads(self.connection.recv_bytes(_LONGEST))
+            kind, answer = pickle.loads(self.connection.recv_bytes(_LONGEST))
         except Exception as error:  # the child is gone or its memory is damaged
             raise _Ended from error
-        return wanted, answer
+        return kind, answer
 
     def end(self) -> str:
         """Ends the child if it still runs, and says how it ended."""
@@ -248,20 +312,28 @@ def serve(descriptor: int, name: str, cpu_seconds: int) -> None:
     inbox: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_listen, args=(connection, inbox), daemon=True).start()
     connection.send_bytes(b"")
+    own = _data_bytes()
     while True:
         uri, size, held, more = pickle.loads(inbox.get())
         storage = _Parent(connection, inbox, inbox.get() if held else None)
-        connection.send_bytes(pickle.dumps((True, [])))
+        connection.send_bytes(pickle.dumps((_WANTED, [])))
         _limit(cpu_seconds + 2 * size // 2**20)
+        if own:
+            _bound(resource.RLIMIT_DATA, own + _MEMORY + _PER_BYTE * size)
         try:
             answer: Any = function(storage, uri, size, *more)
+            if isinstance(answer, Iterator):
+                for item in answer:
+                    connection.send_bytes(pickle.dumps((_ITEM, item)))
+                    inbox.get()
+                answer = None
         except BridgeError as error:
             answer = error
         except BaseException as error:  # Rust's panics are no Exception
             first = str(error).partition("\n")[0]
             what = f"{uri}: cannot be read: {type(error).__name__}: {first}"
             answer = FileUnreadable(what, _AGAIN)
-        connection.send_bytes(pickle.dumps((False, answer)))
+        connection.send_bytes(pickle.dumps((_END, answer)))
 
 
 def _listen(connection: Connection, inbox: SimpleQueue[bytes]) -> None:
@@ -275,11 +347,23 @@ def _listen(connection: Connection, inbox: SimpleQueue[bytes]) -> None:
 
 def _limit(seconds: int) -> None:
     used = resource.getrusage(resource.RUSAGE_SELF)
-    _, most = resource.getrlimit(resource.RLIMIT_CPU)
-    limit = int(used.ru_utime + used.ru_stime) + 1 + seconds
+    _bound(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + 1 + seconds)
+
+
+def _bound(kind: int, limit: int) -> None:
+    _, most = resource.getrlimit(kind)
     if most != resource.RLIM_INFINITY:
         limit = min(limit, most)
-    resource.setrlimit(resource.RLIMIT_CPU, (limit, most))
+    resource.setrlimit(kind, (limit, most))
+
+
+def _data_bytes() -> int:
+    """Bytes of memory that the process may write to; 0 where the system does not tell."""
+    try:
+        status = Path("/proc/self/status").read_text()
+        return int(status.partition("VmData:")[2].split()[0]) * 1024
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 class _Parent:
@@ -296,5 +380,5 @@ class _Parent:
         return self._whole
 
     def read_ranges(self, uri: str, ranges: Sequence[Range]) -> list[bytes]:
-        self._connection.send_bytes(pickle.dumps((True, list(ranges))))
+        self._connection.send_bytes(pickle.dumps((_WANTED, list(ranges))))
         return [self._inbox.get() for _ in ranges]

@@ -8,7 +8,14 @@ from typing import Any
 
 from pyarrow.orc import ORCFile
 
-from bridge.file_formats.rows import BATCH_ROWS, Rows, all_rows, places_of, without_columns
+from bridge.file_formats.rows import (
+    BATCH_ROWS,
+    Rows,
+    all_rows,
+    pieces,
+    places_of,
+    without_columns,
+)
 
 _BY_PLACE = re.compile(r"_col(\d+)")
 
@@ -27,9 +34,8 @@ def read_rows(source: Any, uri: str, wanted: Sequence[str], table: Sequence[str]
     stored = [file.schema.names[place] for place in places.values()]
     stripes = (file.read_stripe(i, columns=stored) for i in range(file.nstripes))
     for batch in all_rows(stripes, file.nrows, uri):
-        held = dict(zip(batch.schema.names, batch.columns, strict=True))
         for start in range(0, batch.num_rows, BATCH_ROWS):
-            part = {
-                n: held[s].slice(start, BATCH_ROWS) for n, s in zip(places, stored, strict=True)
-            }
-            yield part, min(BATCH_ROWS, batch.num_rows - start)
+            for piece in pieces(batch.slice(start, BATCH_ROWS)):
+                held = dict(zip(piece.schema.names, piece.columns, strict=True))
+                part = {n: held[s] for n, s in zip(places, stored, strict=True)}
+                yield part, piece.num_rows
