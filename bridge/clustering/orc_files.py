@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
-from typing import cast, overload
+from typing import overload
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,9 +26,9 @@ import pyarrow.orc as po
 from bridge.clustering.data_files import Rejected, Writing
 from bridge.clustering.orc_tail import KINDS, OrcTail
 from bridge.errors import FileCorrupt
-from bridge.file_formats.rows import all_rows, expect_rows
-from bridge.storage.child import ChildReader
-from bridge.storage.port import Range, Storage
+from bridge.file_formats.rows import all_rows, pieces
+from bridge.storage.child import ChildReader, held
+from bridge.storage.port import Storage
 from bridge.storage.source import WHOLE, is_passing, open_source
 
 _CODECS = {
@@ -37,6 +38,8 @@ _CODECS = {
 _UTC = frozenset({"UTC", "GMT", "Etc/UTC", "Etc/GMT", "UCT", "Etc/UCT", "Zulu", "Etc/Zulu"})
 _LOCAL_TIMES = "timestamp with local time zone"
 _ACID = frozenset({"operation", "originaltransaction", "bucket", "rowid", "row"})
+_PART = 128 << 20
+"""Bytes that a child sends at once, about."""
 _ONE_FILE = (b"presto_query_id", b"trino_query_id")
 """Properties that tell of the writing of one file."""
 _TEXT = frozenset({"string", "varchar", "char"})
@@ -60,38 +63,39 @@ class OrcFile:
         return tuple(tail.raw_types), tail.calendar, properties
 
     @cached_property
-    def _file(self) -> po.ORCFile:
-        # A damaged file can end the process that reads it: a child reads all of it first.
-        held = cast(Storage, _Held(self.content))
-        _CHILD.read(held, "an ORC file", len(self.content))
-        return po.ORCFile(pa.BufferReader(self.content))
+    def about(self) -> _About:
+        return _ABOUT.read(self._held, "an ORC file", len(self.content))
+
+    @property
+    def _held(self) -> Storage:
+        return held(self.content)
 
     @property
     def num_rows(self) -> int:
-        return int(self._file.nrows)
+        return self.about.rows
 
     @property
     def names(self) -> list[str]:
-        return list(self._file.schema.names)
+        return list(self.about.schema.names)
 
     def read(self, places: Sequence[int] | None = None) -> pa.Table:
         if places is None:
-            return _checked(self._all())
-        names = self._file.schema.names
+            return _checked(self._read(None))
+        names = self.names
         wanted = [names[place] for place in places]
         # The reader finds columns by name, and treats a name with a dot as a path.
         count = Counter(names)
         if not wanted or any(count[name] > 1 or "." in name for name in wanted):
-            return self._all().select(list(places))
-        return self._all(wanted).select(wanted)
+            return self._read(None).select(list(places))
+        return self._read(wanted).select(wanted)
 
-    def _all(self, columns: list[str] | None = None) -> pa.Table:
-        table = self._file.read(columns)
-        expect_rows(table.num_rows, self._file.nrows, "an ORC file")
-        return table
+    def _read(self, names: list[str] | None) -> pa.Table:
+        parts = list(_stripes(self._held, "an ORC file", len(self.content), names))
+        return pa.concat_tables(parts) if parts else self.about.schema.empty_table()
 
     def batches(self) -> Iterator[pa.Table]:
-        return _stripes(self._file, "an ORC file")
+        for part in _stripes(self._held, "an ORC file", len(self.content), None):
+            yield _checked(part)
 
 
 class OrcFiles:
@@ -107,21 +111,20 @@ class OrcFiles:
             yield from self.open(storage.read(uri)).batches()
             return
         _check(OrcTail(_Ranged(storage, uri, size)))
-        _STRIPES.read(storage, uri, size)
-        yield from _stripes(po.ORCFile(open_source(storage, uri, size)), uri)
+        for part in _stripes(storage, uri, size, None):
+            yield _checked(part)
 
     def encode(self, table: pa.Table, like: OrcFile, writing: Writing, row_bytes: float) -> bytes:
         wanted = writing.compression or like.tail.compression
         if wanted not in _CODECS:
             raise Rejected(f"UNSUPPORTED: ORC files are not written with {wanted} compression")
-        old = po.ORCFile(pa.BufferReader(like.content))
         sink = BytesIO()
         po.write_table(
             table,
             sink,
             compression=_CODECS[wanted],
             stripe_size=max(writing.group_bytes, 1),
-            row_index_stride=old.row_index_stride or 10_000,
+            row_index_stride=like.about.stride or 10_000,
             dictionary_key_size_threshold=_DICTIONARY,
         )
         written = OrcTail(sink.getvalue())
@@ -135,24 +138,36 @@ class OrcFiles:
             raise Rejected(f"UNSUPPORTED: timestamps would be of the zone {new.tail.zones}")
 
 
-def _stripes(file: po.ORCFile, uri: str) -> Iterator[pa.Table]:
-    """All rows, stripe by stripe. Errors: FileCorrupt: rows are missing."""
-    stripes = (file.read_stripe(stripe) for stripe in range(file.nstripes))
-    for batch in all_rows(stripes, file.nrows, uri):
-        yield _checked(pa.Table.from_batches([batch]))
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What Arrow tells of a file; ``stride`` is the number of rows of each entry of its index."""
+
+    rows: int
+    schema: pa.Schema
+    stride: int
 
 
-def _probe(storage: Storage, uri: str, size: int) -> int:
-    """Decodes all of a file; returns its rows. Errors: FileCorrupt."""
-    with _blaming(uri):
-        return int(po.ORCFile(open_source(storage, uri, size)).read().num_rows)
-
-
-def _probe_stripes(storage: Storage, uri: str, size: int) -> int:
-    """As `_probe`, with one stripe in memory."""
+def about(storage: Storage, uri: str, size: int) -> _About:
+    """Runs in the child, for a damaged file can end its process. Errors: FileCorrupt."""
     with _blaming(uri):
         file = po.ORCFile(open_source(storage, uri, size))
-        return sum(file.read_stripe(stripe).num_rows for stripe in range(file.nstripes))
+        return _About(int(file.nrows), file.schema, int(file.row_index_stride))
+
+
+def stripes(
+    storage: Storage, uri: str, size: int, names: list[str] | None
+) -> Iterator[pa.RecordBatch]:
+    """The rows in parts. Runs in the child. Errors: FileCorrupt."""
+    with _blaming(uri):
+        file = po.ORCFile(open_source(storage, uri, size))
+        read = (file.read_stripe(stripe, columns=names) for stripe in range(file.nstripes))
+        for batch in all_rows(read, int(file.nrows), uri):
+            yield from pieces(batch, _PART)
+
+
+def _stripes(storage: Storage, uri: str, size: int, names: list[str] | None) -> Iterator[pa.Table]:
+    for batch in _STRIPES.stream(storage, uri, size, names):
+        yield pa.Table.from_batches([batch])
 
 
 @contextmanager
@@ -167,7 +182,8 @@ def _blaming(uri: str) -> Iterator[None]:
         raise FileCorrupt(f"{uri} cannot be decoded: {first}", "rewrite it") from error
 
 
-_CHILD, _STRIPES = ChildReader(_probe), ChildReader(_probe_stripes)
+_ABOUT: ChildReader[_About] = ChildReader(about)
+_STRIPES: ChildReader[pa.RecordBatch] = ChildReader(stripes)
 
 
 class _Ranged:
@@ -190,19 +206,6 @@ class _Ranged:
         begin, end, _ = one.indices(self._size)
         part = b"" if end <= begin else self._storage.read_ranges(self._uri, [(begin, end)])[0]
         return part[0] if isinstance(at, int) else part
-
-
-class _Held:
-    """The storage of a child: one file that is in memory."""
-
-    def __init__(self, content: bytes) -> None:
-        self._content = content
-
-    def read(self, uri: str) -> bytes:
-        return self._content
-
-    def read_ranges(self, uri: str, ranges: Sequence[Range]) -> list[bytes]:
-        return [self._content[begin:end] for begin, end in ranges]
 
 
 def _properties(tail: OrcTail) -> dict[bytes, bytes]:

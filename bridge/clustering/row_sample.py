@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 from bridge.clustering.ranks import canonical_form, flat
 from bridge.errors import BridgeError, StorageFailure, StorageFull
 from bridge.index.kinds.canonical import unscaled
+from bridge.storage.child import ChildReader
 from bridge.storage.port import Storage
 from bridge.storage.source import open_source
 from bridge.types import Field, Kind, Type, Value
@@ -149,8 +149,8 @@ def sampled_column(type: Type, values: pa.Array) -> SampledColumn:
 def _rows(
     storage: Storage, file: SampledFile, wanted: Sequence[Field], share: float
 ) -> list[pa.Array]:
-    source = open_source(storage, file.path, file.size)
-    table = (_orc if file.format == "orc" else _parquet)(source, wanted, share)
+    lowered = [field.name.lower() for field in wanted]
+    table = _READER.read(storage, file.path, file.size, file.format, lowered, share)
     step = max(1, round(table.num_rows / max(1, round(max(file.rows, 1) * share))))
     if file.rows > 0 and step > 1:
         table = table.take(pa.array(np.arange(0, table.num_rows, step)))
@@ -164,23 +164,26 @@ def _rows(
     ]
 
 
-def _parquet(source: Any, wanted: Sequence[Field], share: float) -> pa.Table:
+def read_some(
+    storage: Storage, uri: str, size: int, format: str, wanted: Sequence[str], share: float
+) -> pa.Table:
+    """Some row groups or stripes. Runs in the child. Errors: those of Arrow."""
+    source = open_source(storage, uri, size)
+    if format == "orc":
+        from pyarrow.orc import ORCFile
+
+        orc = ORCFile(source)
+        names = [f.name for f in orc.schema if f.name.lower() in wanted]
+        stripes = [orc.read_stripe(i, names) for i in _spread(orc.nstripes, share)]
+        return pa.Table.from_batches(stripes)
     import pyarrow.parquet as pq
 
     file = pq.ParquetFile(source)
-    lowered = {f.name.lower() for f in wanted}
-    names = [f.name for f in file.schema_arrow if f.name.lower() in lowered]
+    names = [f.name for f in file.schema_arrow if f.name.lower() in wanted]
     return file.read_row_groups(_spread(file.num_row_groups, share), columns=names)
 
 
-def _orc(source: Any, wanted: Sequence[Field], share: float) -> pa.Table:
-    from pyarrow.orc import ORCFile
-
-    file = ORCFile(source)
-    lowered = {f.name.lower() for f in wanted}
-    names = [f.name for f in file.schema if f.name.lower() in lowered]
-    stripes = [file.read_stripe(i, names) for i in _spread(file.nstripes, share)]
-    return pa.Table.from_batches(stripes)
+_READER: ChildReader[pa.Table] = ChildReader(read_some)
 
 
 def _spread(count: int, share: float) -> list[int]:

@@ -4,9 +4,9 @@ from bridge.file_formats.file_format import FileFormat, StatisticsReader
 
 
 def _statistics() -> StatisticsReader:
-    from bridge.file_formats.readers.hudi.log_statistics import read
+    from bridge.file_formats.readers.hudi.log_statistics import READER
 
-    return read
+    return READER.read
 
 
 FORMAT = FileFormat(

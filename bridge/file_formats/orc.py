@@ -39,11 +39,9 @@ def _is_postscript(raw: bytes) -> bool:
 
 
 def _read_schema(storage: Storage, uri: str, size: int) -> pa.Schema:
-    from pyarrow.orc import ORCFile
+    from bridge.file_formats.readers.orc_rows import SCHEMA
 
-    from bridge.storage.source import open_source
-
-    return ORCFile(open_source(storage, uri, size)).schema
+    return SCHEMA.read(storage, uri, size)
 
 
 def _read_rows(

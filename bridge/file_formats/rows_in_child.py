@@ -20,13 +20,25 @@ from bridge.storage.source import WHOLE, is_gap, is_passing, open_source
 
 
 def rows_of(
-    storage: Storage, uri: str, size: int, format: str, wanted: Sequence[str], table: Sequence[str]
+    storage: Storage,
+    uri: str,
+    size: int,
+    format: str,
+    wanted: Sequence[str],
+    table: Sequence[str],
+    *,
+    nanoseconds: bool = True,
 ) -> Iterator[Rows]:
     """As `bridge.file_formats.file_format.RowReader`, from a file of a format.
 
+    Args:
+        nanoseconds: False: those of Parquet's INT96 are cut.
+
     Errors: those of the format's reader; FileUnreadable: it takes more memory than its size allows.
     """
-    for rows, sent in _READER.stream(storage, uri, size, format, list(wanted), list(table)):
+    options = {} if nanoseconds else {"nanoseconds": False}
+    asked = format, list(wanted), list(table), options
+    for rows, sent in _READER.stream(storage, uri, size, *asked):
         if sent is None:
             yield {}, rows
             continue
@@ -37,13 +49,19 @@ def rows_of(
 
 
 def send_rows(
-    storage: Storage, uri: str, size: int, format: str, wanted: Sequence[str], table: Sequence[str]
+    storage: Storage,
+    uri: str,
+    size: int,
+    format: str,
+    wanted: Sequence[str],
+    table: Sequence[str],
+    options: Mapping[str, Any],
 ) -> Iterator[tuple[int, bytes | None]]:
     """Runs in the child: the number of rows of each piece, and the piece."""
     read = file_format(format).read_rows
     assert read is not None, f"{format} has no reader of rows"
     with damage_is_told(uri):
-        for found, rows in read(open_planned(storage, uri, size), uri, wanted, table):
+        for found, rows in read(open_planned(storage, uri, size), uri, wanted, table, **options):
             yield rows, _packed(found) if found else None
 
 
@@ -77,7 +95,7 @@ def open_planned(storage: Storage, uri: str, size: int) -> Any:
 
 @contextmanager
 def damage_is_told(uri: str) -> Iterator[None]:
-    """Errors: FileCorrupt where a library finds damage; FileUnreadable for what it does not read."""
+    """Errors: FileCorrupt: a library finds damage; FileUnreadable: it lacks something."""
     try:
         yield
     except (BridgeError, GeneratorExit):

@@ -30,10 +30,10 @@ from bridge.index.kinds.kind import FileFacts, Gathering, IndexKind, Row
 from bridge.index.kinds.modes import Modes
 from bridge.index.kinds.payload import rows_schema, table_of
 from bridge.index.listed import Listed
-from bridge.index.sample import SCHEMA, SIGNATURE, Sampling, merge, sample_file
-from bridge.index.scan import column_ranges, leaf_scans, scan
+from bridge.index.sample import SCHEMA, SIGNATURE, Sampling, merge
+from bridge.index.scan import column_ranges, leaf_scans
 from bridge.index.shard import Collected, CollectedBuilder
-from bridge.index.value_scan import READER
+from bridge.index.value_scan import DEEP, READER
 from bridge.storage.ahead import REQUESTS, Fetch, Job, ReadFile, run_jobs
 from bridge.storage.one_read import OneRead
 from bridge.storage.port import Range, Storage, same_state
@@ -345,12 +345,9 @@ class _Chunk:
         footer = self._statistics(task, file)
         if not isinstance(footer, Footer):
             return footer, {}, None
-        sampled: dict[str, list[Row]] = {}
         sampling = self.reading.sampling
-        if sampling is not None and sampling.takes(task.uri):
-            sampled[SIGNATURE] = sample_file(sampling, footer, _only(file), task.uri, task.size)
-        if not self._needs_data:
-            return footer, sampled, None
+        if sampling is not None and not sampling.takes(task.uri):
+            sampling = None
         facts = self._facts(footer, task, file)
         known = [r for kind, d in self.reading.kinds for r in kind.ahead(d, facts)]
         known = file.missing(known)
@@ -363,19 +360,24 @@ class _Chunk:
         columns = file.missing(column_ranges(footer, every))
         if columns and sum(end - start for start, end in columns) <= _AHEAD:
             yield Fetch(file, columns)
-        problem: str | None = None
+        deep = [
+            (kind, d)
+            for kind, d in self.reading.kinds
+            if d.signature in gatherings and gatherings[d.signature].leaves
+        ]
+        found = _rows_of(task, {s: g for s, g in gatherings.items() if not g.leaves})
+        if not footer.rows or not (deep or scans or sampling):
+            for each in scans:
+                each.finish()
+            return footer, _rows_of(task, gatherings), None
+        asked = task.uri, task.size, footer.tail, bool(scans), deep, sampling
         try:
-            lost = scan(footer, every, file, task.uri)
-            for i, each in enumerate(scans):
-                if i not in lost:
-                    each.finish()
-            whole = {id(each) for i, each in enumerate(every) if i not in lost}
-            gatherings = {s: g for s, g in gatherings.items() if id(g) in whole}
-            problem = next((f"{FileUnreadable.code}: {why}" for why in lost.values()), None)
+            footer.leaves, rows, problem = DEEP.read(_only(file), *asked, ahead=False)
         except FileCorrupt as error:
-            problem = f"{error.code}: {error.message}"
-            gatherings = {s: g for s, g in gatherings.items() if not g.leaves}
-        return footer, _rows_of(task, gatherings) | sampled, problem
+            return footer, found, f"{error.code}: {error.message}"
+        # The rows of a sample are of no file.
+        held = {s: [{"file": task.file, **row} for row in r] for s, r in rows.items()}
+        return footer, found | held, problem
 
     def _columns(
         self, task: FileTask, file: ReadFile

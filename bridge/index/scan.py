@@ -7,7 +7,7 @@ index kind. No data is read if no index needs it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,7 +20,6 @@ from bridge.file_formats.readers.parquet_writers import Doubts, doubts_about
 from bridge.file_formats.rows import all_rows, expect_rows
 from bridge.file_formats.statistics import LeafStatistics
 from bridge.index.kinds.kind import Arrays, Gathering
-from bridge.storage.ahead import ReadFile
 from bridge.storage.port import Range
 from bridge.storage.source import is_passing
 
@@ -30,6 +29,11 @@ _BATCH = 128 * 1024
 _NOT_OF_THE_FILE = (pa.ArrowException, ArithmeticError, LookupError, TypeError, ValueError)
 """What an index may raise for values that were decoded."""
 _BOUNDED = frozenset({"bool", "int", "float", "double", "date", "string", "binary"})
+
+
+class _Opens(Protocol):
+    def source(self) -> Any:
+        """A file object for pyarrow."""
 
 
 def leaf_scans(footer: Footer) -> list[LeafScan]:
@@ -50,7 +54,7 @@ def _once(name: str, names: list[str]) -> bool:
 def scan(
     footer: Footer,
     gatherings: Sequence[Gathering],
-    file: ReadFile,
+    file: _Opens,
     uri: str,
 ) -> dict[int, str]:
     """Reads each required leaf once and passes it to all gatherings.

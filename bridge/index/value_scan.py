@@ -1,21 +1,31 @@
-"""All indexes of a file in one pass, in a child process: for formats whose library may crash.
+"""All indexes of a file in one pass, in a child process.
 
-See `FileFormat.values`. The child gathers each index from the values and sends the finished rows.
+The bytes of a file may end the library that reads it, or state any amount of memory. The child
+gathers each index from the values and sends the finished rows. Parquet has its statistics in the
+footer, which the builder reads itself; see `FileFormat.values` for other formats.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, cast
 
+import pyarrow as pa
+
+from bridge.errors import FileCorrupt, FileUnreadable
 from bridge.file_formats.column_chunks import Batch
 from bridge.file_formats.physical_column import PhysicalColumn
+from bridge.file_formats.readers.parquet_statistics import FooterReader
 from bridge.file_formats.registry import file_format
-from bridge.file_formats.statistics import FileStatistics
+from bridge.file_formats.statistics import FileStatistics, LeafStatistics
 from bridge.index import registry
 from bridge.index.kinds.definition import Definition
-from bridge.index.kinds.kind import Arrays, FileFacts, Gathering, Row
+from bridge.index.kinds.kind import Arrays, FileFacts, Gathering, IndexKind, Row
+from bridge.index.sample import SIGNATURE, Sampling, sample_file
+from bridge.index.scan import leaf_scans, scan
 from bridge.storage.child import ChildReader
-from bridge.storage.port import Storage
+from bridge.storage.port import Range, Storage
+from bridge.storage.source import RangeSource
 
 Found = tuple[FileStatistics, dict[str, list[Row]]]
 
@@ -65,3 +75,77 @@ class _Gatherings:
 
 
 READER: ChildReader[Found] = ChildReader(gather)
+
+
+Deep = tuple[list[LeafStatistics], dict[str, list[Row]], str | None]
+"""Statistics of the leaves, rows by signature, and a problem if the values cannot be read."""
+
+
+def gather_parquet(
+    storage: Storage,
+    uri: str,
+    size: int,
+    tail: bytes,
+    counted: bool,
+    kinds: Sequence[tuple[IndexKind, Definition]],
+    sampling: Sampling | None,
+) -> Deep:
+    """What the values of a Parquet file say. Runs in the child.
+
+    Args:
+        tail: the end of the file, with its footer.
+        counted: statistics that the footer lacks are made of the values.
+        sampling: None: the file is not sampled.
+
+    Errors:
+        FileCorrupt: the footer is damaged.
+        FileUnreadable, StorageFailure.
+    """
+    footer = FooterReader().read(tail, size, uri)
+    file = _File(storage, uri, size, tail)
+    rows: dict[str, list[Row]] = {}
+    if sampling is not None:
+        rows[SIGNATURE] = sample_file(sampling, footer, cast(Storage, file), uri, size)
+    columns = tuple(leaf.column for leaf in footer.leaves)
+    facts = FileFacts(
+        uri, size, footer.groups, columns, footer.legacy, lambda r: file.read_ranges(uri, r)
+    )
+    found = {d.signature: kind.gather(d, facts) for kind, d in kinds}
+    gatherings = {s: g for s, g in found.items() if g is not None}
+    scans = leaf_scans(footer) if counted else []
+    try:
+        lost = scan(footer, [*scans, *gatherings.values()], file, uri)
+        for i, each in enumerate(scans):
+            if i not in lost:
+                each.finish()
+        for i, (signature, gathering) in enumerate(gatherings.items(), len(scans)):
+            if i not in lost:
+                rows[signature] = [dict(row) for row in gathering.finish()]
+    except FileCorrupt as error:
+        return footer.leaves, rows, f"{error.code}: {error.message}"
+    problem = next((f"{FileUnreadable.code}: {why}" for why in lost.values()), None)
+    return footer.leaves, rows, problem
+
+
+class _File:
+    """A file whose end is in memory; implements what `scan` and `sample_file` read of it."""
+
+    def __init__(self, storage: Storage, uri: str, size: int, tail: bytes) -> None:
+        self._storage, self._uri, self._size, self._tail = storage, uri, size, tail
+
+    def source(self) -> Any:
+        if len(self._tail) == self._size:
+            return pa.BufferReader(self._tail)
+        return pa.PythonFile(RangeSource(self, self._uri, self._size), mode="r")
+
+    def read(self, uri: str) -> bytes:
+        return self._storage.read(uri)
+
+    def read_ranges(self, uri: str, ranges: Sequence[Range]) -> list[bytes]:
+        start = self._size - len(self._tail)
+        if all(begin >= start for begin, _ in ranges):
+            return [self._tail[begin - start : end - start] for begin, end in ranges]
+        return self._storage.read_ranges(uri, ranges)
+
+
+DEEP: ChildReader[Deep] = ChildReader(gather_parquet)

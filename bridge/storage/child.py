@@ -90,11 +90,12 @@ class ChildReader(Generic[T]):
             child.connection.close()
         self._reset()
 
-    def read(self, storage: Storage, uri: str, size: int, *more: Any) -> T:
+    def read(self, storage: Storage, uri: str, size: int, *more: Any, ahead: bool = True) -> T:
         """The function's result for a file.
 
         Args:
             more: further arguments of the function; they are pickled.
+            ahead: a small file is read before the child asks for it, as most functions need it.
 
         Errors:
             FileCorrupt: raised by the function, or the file crashed the child or took too long.
@@ -103,7 +104,7 @@ class ChildReader(Generic[T]):
             EnvironmentMissing: no child can be started.
             Errors of the function and of the storage.
         """
-        whole = storage.read(uri) if size <= WHOLE else None
+        whole = storage.read(uri) if ahead and size <= WHOLE else None
         with self._slots:
             child = self._take(uri, size, whole, more)
             _, answer = self._answer(child, storage, uri)
@@ -200,6 +201,22 @@ class ChildReader(Generic[T]):
             ending, self._idle, self._all = list(self._all), [], set()
         for child in ending:
             child.end()
+
+
+def held(content: bytes) -> Storage:
+    """The storage of one file that is in memory, as a child's function uses it."""
+    return cast(Storage, _Held(content))
+
+
+class _Held:
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def read(self, uri: str) -> bytes:
+        return self._content
+
+    def read_ranges(self, uri: str, ranges: Sequence[Range]) -> list[bytes]:
+        return [self._content[begin:end] for begin, end in ranges]
 
 
 class _Ended(Exception):
@@ -315,7 +332,7 @@ def serve(descriptor: int, name: str, cpu_seconds: int) -> None:
     own = _data_bytes()
     while True:
         uri, size, held, more = pickle.loads(inbox.get())
-        storage = _Parent(connection, inbox, inbox.get() if held else None)
+        storage = _Parent(connection, inbox, size, inbox.get() if held else None)
         connection.send_bytes(pickle.dumps((_WANTED, [])))
         _limit(cpu_seconds + 2 * size // 2**20)
         if own:
@@ -370,13 +387,13 @@ class _Parent:
     """The parent's storage, for one file."""
 
     def __init__(
-        self, connection: Connection, inbox: SimpleQueue[bytes], whole: bytes | None
+        self, connection: Connection, inbox: SimpleQueue[bytes], size: int, whole: bytes | None
     ) -> None:
-        self._connection, self._inbox, self._whole = connection, inbox, whole
+        self._connection, self._inbox, self._size, self._whole = connection, inbox, size, whole
 
     def read(self, uri: str) -> bytes:
         if self._whole is None:
-            raise ValueError(f"{uri} is too large to be read at once")
+            (self._whole,) = self.read_ranges(uri, [(0, self._size)])
         return self._whole
 
     def read_ranges(self, uri: str, ranges: Sequence[Range]) -> list[bytes]:

@@ -23,13 +23,13 @@ from bridge.errors import FileAmbiguous, FileChanged, FileCorrupt
 from bridge.file_formats.column_chunks import OTHER
 from bridge.file_formats.recipe import CAST, Recipe
 from bridge.file_formats.registry import file_format
-from bridge.file_formats.rows import BATCH_BYTES, BATCH_ROWS, all_rows, places_of
+from bridge.file_formats.rows import BATCH_ROWS, places_of
+from bridge.file_formats.rows_in_child import rows_of
 from bridge.storage.port import Storage, same_state
 from bridge.storage.source import is_passing, open_source
 from bridge.table.model import Column
 from bridge.types import Kind, Type
 
-_FEWEST_ROWS = 16
 _DAYS_1900 = -25_567
 _SAME = frozenset(
     {
@@ -153,38 +153,23 @@ def _parquet(storage: Storage, fact: FactFile, wanted: Sequence[Column]) -> Open
     if sum(counts) != len(leaves):
         raise NotCertain(f"{fact.uri} has columns that are not understood")
     first = [sum(counts[:place]) for place in range(len(counts))]
-    taken: list[int] = []
     fields: list[pa.Field] = []
     for column in wanted:
         if column.name not in places:
             continue
         place = places[column.name]
         mine = leaves[first[place] : first[place] + counts[place]]
-        taken += range(first[place], first[place] + counts[place])
         copied = _Copy(fact.uri, column.name, mine).of(stored.field(place).type, column.type)
         fields.append(pa.field(column.name, copied))
     schema = pa.schema(fields)
     _some(schema, fact)
-    # The reader gives columns in the file's order.
-    order = sorted(places[c.name] for c in wanted if c.name in places)
-    rank = {place: number for number, place in enumerate(order)}
-    at = [rank[places[field.name]] for field in schema]
 
     def batches() -> Iterator[pa.RecordBatch]:
+        asked = storage, fact.uri, fact.size, "parquet", schema.names, ()
         try:
-            for group in range(metadata.num_row_groups):
-                about = metadata.row_group(group)
-                # As in parquet_rows: Arrow is not asked for single columns of a damaged footer.
-                rows = int(BATCH_BYTES * about.num_rows / max(about.total_byte_size, 1))
-                rows = max(_FEWEST_ROWS, min(BATCH_ROWS, rows))
-                read = reader.iter_batches(
-                    rows, [group], column_indices=sorted(taken), use_threads=False
-                )
-                for batch in all_rows(read, about.num_rows, fact.uri):
-                    columns = [
-                        _written(batch.column(i), f.type) for i, f in zip(at, schema, strict=True)
-                    ]
-                    yield pa.RecordBatch.from_arrays(columns, schema=schema)
+            for held, _ in rows_of(*asked, nanoseconds=False):
+                columns = [_written(held[field.name], field.type) for field in schema]
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _damaged(fact, error) from error
 
@@ -302,10 +287,9 @@ def _written(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _orc(storage: Storage, fact: FactFile, wanted: Sequence[Column]) -> OpenFacts:
-    from pyarrow.orc import ORCFile
+    from bridge.file_formats.readers.orc_rows import SCHEMA
 
-    file = ORCFile(_source(storage, fact))
-    stored = file.schema
+    stored = SCHEMA.read(storage, fact.uri, fact.size)
     places = places_of(stored.names, [c.name for c in wanted], fact.uri)
     position = {c.name: i for i, c in enumerate(fact.columns)}
     fields: list[pa.Field] = []
@@ -316,18 +300,14 @@ def _orc(storage: Storage, fact: FactFile, wanted: Sequence[Column]) -> OpenFact
             raise NotCertain(f"{fact.uri} does not have column {column.name} in the table's place")
         fields.append(pa.field(column.name, _orc_type(stored.field(place).type, column, fact.uri)))
     schema = pa.schema(fields)
-    names = [stored.names[places[field.name]] for field in schema]
 
     def batches() -> Iterator[pa.RecordBatch]:
         try:
-            stripes = (file.read_stripe(i, columns=names) for i in range(file.nstripes))
-            for batch in all_rows(stripes, file.nrows, fact.uri):
-                held = dict(zip(batch.schema.names, batch.columns, strict=True))
-                for field, name in zip(schema, names, strict=True):
-                    _agreed(held[name], field, fact)
-                for start in range(0, batch.num_rows, BATCH_ROWS):
-                    columns = [held[name].slice(start, BATCH_ROWS) for name in names]
-                    yield pa.RecordBatch.from_arrays(columns, schema=schema)
+            for held, _ in rows_of(storage, fact.uri, fact.size, "orc", schema.names, ()):
+                columns = [held[field.name] for field in schema]
+                for field, column in zip(schema, columns, strict=True):
+                    _agreed(column, field, fact)
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _damaged(fact, error) from error
 

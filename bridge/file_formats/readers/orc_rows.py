@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import pyarrow as pa
 from pyarrow.orc import ORCFile
 
 from bridge.file_formats.rows import (
@@ -16,6 +17,10 @@ from bridge.file_formats.rows import (
     places_of,
     without_columns,
 )
+from bridge.file_formats.rows_in_child import damage_is_told
+from bridge.storage.child import ChildReader
+from bridge.storage.port import Storage
+from bridge.storage.source import open_source
 
 _BY_PLACE = re.compile(r"_col(\d+)")
 
@@ -39,3 +44,12 @@ def read_rows(source: Any, uri: str, wanted: Sequence[str], table: Sequence[str]
                 held = dict(zip(piece.schema.names, piece.columns, strict=True))
                 part = {n: held[s] for n, s in zip(places, stored, strict=True)}
                 yield part, piece.num_rows
+
+
+def read_schema(storage: Storage, uri: str, size: int) -> pa.Schema:
+    """The columns. Runs in the child. Errors: FileCorrupt."""
+    with damage_is_told(uri):
+        return ORCFile(open_source(storage, uri, size)).schema
+
+
+SCHEMA: ChildReader[pa.Schema] = ChildReader(read_schema)

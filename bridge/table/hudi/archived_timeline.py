@@ -14,12 +14,12 @@ from itertools import chain
 from typing import Any, Protocol
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from bridge.errors import FileCorrupt, FileUnreadable
 from bridge.file_formats.readers.hudi.avro_rows import DAMAGE, record_slices, row_decoder
 from bridge.file_formats.readers.hudi.log_format import BlockType, Header, read_logs
-from bridge.file_formats.rows import expect_rows
+from bridge.file_formats.rows_in_child import rows_of
+from bridge.storage.child import held
 from bridge.storage.port import Storage
 from bridge.table.hudi.commit_metadata import (
     CommitMetadata,
@@ -153,16 +153,15 @@ class _Lsm:
     def _rows(self, columns: list[str]) -> Iterator[tuple[Any, ...]]:
         for uri in self._uris:
             content = self._storage.read(uri)
+            types = [pa.binary() if name == "metadata" else pa.string() for name in columns]
             try:
-                file = pq.ParquetFile(pa.BufferReader(content))
-                table = file.read(columns)
-                expect_rows(table.num_rows, file.metadata.num_rows, uri)
-                types = [pa.binary() if name == "metadata" else pa.string() for name in columns]
-                table = table.cast(pa.schema(list(zip(columns, types, strict=True))))
-                values = [table.column(name).to_pylist() for name in columns]
-            except (pa.ArrowException, OSError, KeyError) as error:
+                for found, _ in rows_of(
+                    held(content), uri, len(content), "parquet", columns, columns
+                ):
+                    typed = [found[n].cast(t) for n, t in zip(columns, types, strict=True)]
+                    yield from zip(*(values.to_pylist() for values in typed), strict=True)
+            except (pa.ArrowException, FileCorrupt, KeyError) as error:
                 raise _corrupt(uri, error) from error
-            yield from zip(*values, strict=True)
 
 
 class _Logs:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.errors import BridgeError, FileChanged, FileCorrupt, UnsupportedTable
+from bridge.errors import BridgeError, FileCorrupt, UnsupportedTable
 from bridge.file_formats.readers.hudi.avro_rows import DAMAGE
 from bridge.file_formats.readers.hudi.by_id import FileColumns, LogColumns
 from bridge.file_formats.readers.hudi.log_format import (
@@ -32,7 +32,7 @@ from bridge.file_formats.readers.hudi.log_records import deletes_of, field_names
 from bridge.file_formats.readers.hudi.parquet_table import parquet_table
 from bridge.file_formats.readers.hudi.times import Times, of_file
 from bridge.storage.port import Storage
-from bridge.storage.source import WHOLE, is_passing, open_source
+from bridge.storage.source import is_passing
 from bridge.table.hudi.avro_schema import META_COLUMNS
 from bridge.table.hudi.merge_mode import MergeMode
 from bridge.table.hudi.merge_rules import (
@@ -149,13 +149,7 @@ def read_base(
     """
     uri, size = base
     with _damage_is_told(uri):
-        source = open_source(storage, uri, size)
-        if size <= WHOLE and source.size() != size:
-            raise FileChanged(
-                f"{uri} has {source.size()} bytes and not the {size} that were planned",
-                "scan again",
-            )
-        return parquet_table(source, schema, uri, by_id, times)
+        return parquet_table(storage, uri, size, schema, by_id, times)
 
 
 @contextmanager

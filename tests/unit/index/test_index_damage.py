@@ -382,7 +382,7 @@ def test_27_no_memory_for_a_files_data_is_not_its_damage(
         raise error
 
     with monkeypatch.context() as patched:
-        patched.setattr("bridge.index.scan._tables", full)
+        patched.setattr("bridge.index.collect.DEEP.read", full)
         lake.build(settings=lambda held: held.adding([bloom("s")]))
         assert kept(lake, 5) == ["f000"]  # what was known before is not lost
     assert lake.build().read == 2

@@ -27,6 +27,7 @@ from bridge.file_formats.readers.hudi.hfile import HFile
 from bridge.file_formats.readers.hudi.log_format import BlockType, Header, LogBlock, damage
 from bridge.file_formats.readers.hudi.parquet_table import parquet_table
 from bridge.file_formats.readers.hudi.times import Times, repaired, shown
+from bridge.storage.child import held
 from bridge.storage.source import is_passing
 
 _INTS = Struct(">ii")
@@ -103,8 +104,8 @@ def rows_of(
     with _damage_is_told(block):
         match block.type:
             case BlockType.PARQUET_DATA:
-                source = pa.BufferReader(block.content)
-                return parquet_table(source, schema, block.uri, by_id, times)
+                content = bytes(block.content)
+                return parquet_table(held(content), block.uri, len(content), schema, by_id, times)
             case BlockType.AVRO_DATA:
                 records: Sequence[bytes | memoryview] = record_slices(block.content)
             case BlockType.HFILE_DATA:

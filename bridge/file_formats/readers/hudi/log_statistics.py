@@ -30,6 +30,7 @@ from bridge.file_formats.readers.hudi.avro_rows import (
 from bridge.file_formats.readers.hudi.log_format import BlockType, Header, LogBlock, parse_blocks
 from bridge.file_formats.rows import expect_rows
 from bridge.file_formats.statistics import FileStatistics, LeafStatistics
+from bridge.storage.child import ChildReader
 from bridge.storage.port import Storage
 
 _SIMPLE = {
@@ -139,3 +140,7 @@ def _stored(arrow: pa.DataType) -> PhysicalType:
 
 def _neighbour(value: float, towards: float) -> float:
     return float(np.nextafter(np.float32(value), np.float32(towards)))
+
+
+READER: ChildReader[FileStatistics] = ChildReader(read)
+"""Reads in a child process: a damaged block may end the library that reads it."""

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Any
 
 import pyarrow as pa
 
 from bridge.file_formats.readers.hudi.by_id import FileColumns, column_of
 from bridge.file_formats.readers.hudi.fit import fit
 from bridge.file_formats.readers.hudi.times import Times, repaired, shown
-from bridge.file_formats.readers.parquet_rows import read_rows
+from bridge.file_formats.rows_in_child import rows_of
+from bridge.storage.port import Storage
 
 
 def parquet_table(
-    source: Any,
-    schema: pa.Schema,
+    storage: Storage,
     uri: str,
+    size: int,
+    schema: pa.Schema,
     by_id: FileColumns = MappingProxyType({}),
     times: Times = MappingProxyType({}),
 ) -> pa.Table:
     """All rows; a column that the file lacks is NULL.
 
     Args:
-        source: a file object of pyarrow's.
-        uri: for errors.
+        storage: of the file; see `bridge.storage.child.held`.
         by_id: columns that the file has under other names or types.
         times: units of the table's times, by which the file's columns of the same names are read.
 
@@ -37,7 +37,8 @@ def parquet_table(
         pairs = zip(own, schema, strict=True)
         times = shown(times, {column.name: field.type for column, field in pairs if column})
     batches = []
-    for found, rows in read_rows(source, uri, names, names, nanoseconds=False):
+    read = rows_of(storage, uri, size, "parquet", names, names, nanoseconds=False)
+    for found, rows in read:
         held = {n: repaired(a, times.get(n.lower()), n, uri) for n, a in found.items()}
         columns = [
             fit(held[column.name], field.type, field.name, uri, column)
