@@ -1,4 +1,4 @@
-"""A footer with a flipped bit gives rows or an error that names the file; no process of ours ends."""
+"""A footer with a flipped bit gives rows or an error that names the file."""
 
 from __future__ import annotations
 
