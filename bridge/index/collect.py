@@ -373,7 +373,11 @@ class _Chunk:
         asked = task.uri, task.size, footer.tail, bool(scans), deep, sampling
         try:
             footer.leaves, rows, problem = DEEP.read(_only(file), *asked, ahead=False)
-        except FileCorrupt as error:
+        except Exception as error:
+            if not (deep or scans):  # the sample is a help
+                return footer, found, None
+            if not isinstance(error, FileCorrupt):
+                raise
             return footer, found, f"{error.code}: {error.message}"
         # The rows of a sample are of no file.
         held = {s: [{"file": task.file, **row} for row in r] for s, r in rows.items()}
