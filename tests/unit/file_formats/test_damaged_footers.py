@@ -17,6 +17,7 @@ from tests.tiers import examples, seed
 
 
 @pytest.mark.rule("27")
+@pytest.mark.rule("32")
 def test_no_flipped_bit_ends_the_process() -> None:
     columns = {"k": range(50), "x": [{"a": i, "b": [1.5]} for i in range(50)]}
     written = io.BytesIO()
