@@ -27,11 +27,16 @@ def _read_schema(storage: Storage, uri: str, size: int) -> pa.Schema:
 
 
 def _read_rows(
-    source: Any, uri: str, wanted: Sequence[str], table: Sequence[str]
+    source: Any,
+    uri: str,
+    wanted: Sequence[str],
+    table: Sequence[str],
+    *,
+    nanoseconds: bool = True,
 ) -> Iterator[Rows]:
     from bridge.file_formats.readers.parquet_rows import read_rows
 
-    return read_rows(source, uri, wanted, table)
+    return read_rows(source, uri, wanted, table, nanoseconds=nanoseconds)
 
 
 def _statistics() -> StatisticsReader:

@@ -16,6 +16,7 @@ from bridge.errors import SchemaConflict
 from bridge.file_formats.readers.hudi.by_id import FileColumn
 from bridge.file_formats.readers.hudi.parquet_table import parquet_table
 from bridge.file_formats.readers.hudi.times import millis_of, of_file, repaired, times_of
+from bridge.storage.child import held
 from tests.support.hudi_times import DAY, TimesTable, logical, record
 
 
@@ -95,6 +96,11 @@ def _of_numbers(values: list[Any], leaf: pa.DataType, nested: Any) -> pa.Array:
     return pa.array(values, nested(number)).cast(nested(leaf))
 
 
+def _parquet_table(file: Path, schema: pa.Schema, by_id: Any, times: Any) -> pa.Table:
+    content = file.read_bytes()
+    return parquet_table(held(content), "file", len(content), schema, by_id, times)
+
+
 def test_times_that_may_be_right_are_not_guessed() -> None:
     """INT96 comes as microseconds without a zone, and is what it says."""
     with pytest.raises(SchemaConflict, match="milliseconds"):
@@ -114,7 +120,7 @@ def test_times_that_the_catalogue_has_as_numbers_are_read_as_numbers(tmp_path: P
             ("l", pa.list_(pa.int64())),
         ]
     )
-    found = parquet_table(pa.OSFile(str(tmp_path / "f")), wanted, "f", {}, told)
+    found = _parquet_table(tmp_path / "f", wanted, {}, told)
     assert found.schema == wanted
     assert found.cast(pa.schema([(n, c.type) for n, c in columns.items()])).to_pydict() == {
         "t": [7],
@@ -153,7 +159,7 @@ def test_parts_that_were_renamed_are_not_guessed(outer: str, parts: Any, tmp_pat
     def read(unit: str) -> pa.Table:
         type, values = nested(unit)
         pq.write_table(pa.table({"s": pa.array(values, type)}), tmp_path / unit)
-        return parquet_table(pa.OSFile(str(tmp_path / unit)), as_table, "f", {"s": own}, times)
+        return _parquet_table(tmp_path / unit, as_table, {"s": own}, times)
 
     with pytest.raises(SchemaConflict, match="milliseconds"):
         read("us")
