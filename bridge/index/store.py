@@ -17,6 +17,7 @@ import re
 import time
 import uuid
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -69,9 +70,10 @@ class IndexStore:
     def __init__(self, storage: Storage, root: str) -> None:
         self.storage = storage
         self.root = canonical(root)
+        self._seen = 0  # the highest generation that was read or written
 
     def generations(self) -> list[int]:
-        """The numbers of all generations, ascending."""
+        """The numbers of all generations, ascending. Errors: StorageFailure."""
         return sorted(listed.generation for listed in self._listed())
 
     def newest(self) -> ListedManifest | None:
@@ -82,11 +84,21 @@ class IndexStore:
         files = self.storage.list_all(join(self.root, "generations"), recursive=False)
         etags = [None] * len(files) if files.etags is None else files.etags.to_pylist()
         rows = zip(files.paths.to_pylist(), files.sizes, files.modified, etags, strict=True)
-        return [
+        found = [
             ListedManifest(int(match[1]), int(size), int(modified), etag)
             for path, size, modified, etag in rows
             if (match := _GENERATION.search(path))
         ]
+        newest = max((listed.generation for listed in found), default=0)
+        if newest < self._seen:
+            if self.storage.stat(self._name(self._seen)) is not None:
+                raise StorageFailure(
+                    f"a listing of {self.root}/generations lacks generation {self._seen}, "
+                    "which is there",
+                    "check the store: it lists less than it holds",
+                )
+            self._seen = newest  # the index was dropped
+        return found
 
     def latest(self, listed: ListedManifest | None = None) -> Manifest | None:
         """The newest generation; None if there is none.
@@ -151,6 +163,7 @@ class IndexStore:
             raise IndexCorrupt(
                 f"{name} says it is generation {found.generation}", "skipbridge index build"
             )
+        self._seen = max(self._seen, generation)
         return found
 
     def put_blob(self, name: str, content: bytes, tail: int = 0) -> Blob:
@@ -249,7 +262,27 @@ class IndexStore:
                     f"builder, {winner.builder}",
                     "run skipbridge index refresh again",
                 )
+        elif newer := self._newer_unfounded(manifest.generation):
+            with suppress(StorageFailure):  # no reader takes it for the newest
+                self.storage.delete(name)
+            raise IndexConflict(
+                f"generation {manifest.generation} of {self.root} was free, "
+                f"but there is generation {newer}",
+                "run skipbridge index refresh again",
+            )
+        self._seen = max(self._seen, manifest.generation)
         return parse_manifest(content, name)
+
+    def _newer_unfounded(self, number: int) -> int:
+        """A generation that came before a number that was just created; 0 if there is none.
+
+        The number was chosen by a listing that lacked it, or while this process stood still.
+        """
+        try:
+            numbers = self.generations()
+        except BridgeError:
+            return 0  # it was created, and nothing speaks against it
+        return numbers[-1] if number - 1 not in numbers and numbers[-1:] > [number] else 0
 
     def _lies_there(self, name: str) -> bool:
         for attempt in range(3):

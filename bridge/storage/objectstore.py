@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import closing
-from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -17,12 +15,14 @@ import obstore
 import pyarrow as pa
 import pyarrow.compute as pc
 from obstore.exceptions import BaseError, NotFoundError
-from obstore.store import AzureStore, GCSStore, S3Store
 
 from bridge.errors import FileShort, FileUnreadable, InvalidUri, StorageFailure
-from bridge.storage.again import DEADLINE, Patience, again
+from bridge.storage.again import Patience, again
 from bridge.storage.atomic_create import AtomicCreate
 from bridge.storage.key_ranges import Order, OutOfOrder, list_ranges
+from bridge.storage.listing_end import LAST, Known, ListingEnd
+from bridge.storage.native import awaited
+from bridge.storage.object_client import open_store
 from bridge.storage.port import (
     EMPTY,
     DirectoryListings,
@@ -31,6 +31,7 @@ from bridge.storage.port import (
     Range,
     concatenate,
     join_listings,
+    join_tables,
     sort,
 )
 from bridge.storage.ranges import cut, join_ranges
@@ -39,7 +40,6 @@ from bridge.storage.store_errors import failure, unreadable
 from bridge.storage.uri import Location, parse
 
 _log = logging.getLogger(__name__)
-Store = S3Store | GCSStore | AzureStore
 _PAGE = 1_000
 """Files that a store lists in one answer."""
 _PARALLEL = 8
@@ -47,6 +47,8 @@ _RANGE_FROM = 2_000
 """Least number of files per parallel range. A page of a listing has 1,000."""
 _HELD = 1_000_000
 """Paths that a listing remembers, so that it can begin anew without giving a file twice."""
+_ENDS = 3
+"""How often a listing may end at a file that others follow, until it is an error."""
 _COPIED_AT_ONCE = 5 * 1024**3
 """S3 copies larger files only part by part."""
 _PART = 64 * 1024**2
@@ -58,101 +60,6 @@ Azure does not with a hierarchical namespace: there ``a/1`` comes before ``a-1``
 _UNORDERED = ("--x-s3", "--xa-s3")
 """How names of S3's directory buckets and of their access points end. These list keys in no order,
 and from the first on."""
-
-
-_PREFIXES = {"azure_": "abfss", "google_": "gs"}
-"""How options begin that are for one kind of store; the others are for S3."""
-_ENDPOINTS = {
-    "s3": (
-        ("endpoint", "endpoint_url"),
-        ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
-        "AWS_ALLOW_HTTP",
-    ),
-    "gs": (("google_base_url",), ("GOOGLE_BASE_URL",), "GOOGLE_ALLOW_HTTP"),
-    "abfss": (
-        ("azure_storage_endpoint", "azure_endpoint"),
-        ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
-        "AZURE_ALLOW_HTTP",
-    ),
-}
-"""By scheme: the options that name an endpoint, the variables, and the one that allows HTTP."""
-_AZURE_CLOUD = "core.windows.net"
-"""The host of accounts in Azure's public cloud; others are in a location's own host."""
-
-
-def open_store(place: Location, options: Mapping[str, str]) -> Store:
-    """The store of a bucket.
-
-    Args:
-        options: ``allow_http``, ``timeout`` (of one answer, in seconds) and ``retries`` of every
-            store, and obstore's configuration keys: those that begin with ``azure_`` are for
-            Azure, those with ``google_`` for GCS, and all others, such as ``endpoint``,
-            ``region`` and ``access_key_id``, for S3. Missing options come from the environment.
-    """
-    given = dict(options)
-    client: dict[str, Any] = {"timeout": timedelta(seconds=float(given.pop("timeout", "60")))}
-    if given.pop("allow_http", "false").lower() == "true":
-        client["allow_http"] = True
-    retries = int(given.pop("retries", "5"))
-    config: dict[str, Any] = {k: v for k, v in given.items() if _scheme_of(k) == place.scheme}
-    endpoint = checked_endpoint(config, client, place.scheme)
-    if _http_by_environment(place.scheme):
-        client["allow_http"] = True  # obstore heeds the variable only where it gets no options
-    retry: Any = {"max_retries": retries, "retry_timeout": timedelta(seconds=DEADLINE)}
-    arguments: dict[str, Any] = {"client_options": client, "retry_config": retry}
-    try:
-        if place.scheme == "s3":
-            return S3Store(place.authority, **arguments, **config)
-        if place.scheme == "gs":
-            return GCSStore(place.authority, **arguments, **config)
-        container, _, host = place.authority.partition("@")
-        before, _, suffix = host.partition(".dfs.")
-        if not endpoint and suffix not in ("", _AZURE_CLOUD):
-            config["azure_storage_endpoint"] = f"https://{before}.blob.{suffix}"
-        account = host.partition(".")[0]
-        return AzureStore(container, account_name=account, **arguments, **config)
-    except (BaseError, TypeError) as error:
-        raise StorageFailure(
-            f"cannot open {place.scheme}://{place.authority}: {error}",
-            "check the storage.* options",
-        ) from error
-
-
-def _scheme_of(option: str) -> str:
-    return next((scheme for start, scheme in _PREFIXES.items() if option.startswith(start)), "s3")
-
-
-def _http_by_environment(scheme: str) -> bool:
-    return os.environ.get(_ENDPOINTS[scheme][2], "").lower() == "true"
-
-
-def checked_endpoint(
-    config: Mapping[str, Any], client: Mapping[str, Any], scheme: str = "s3"
-) -> str:
-    """The endpoint by the options or the environment; empty for that of the cloud.
-
-    Errors:
-        StorageFailure: it has no scheme, or is plain HTTP, which is not allowed.
-    """
-    options, variables, _ = _ENDPOINTS[scheme]
-    name = "storage.endpoint" if scheme == "s3" else options[0]
-    named = [(name, next(filter(None, (config.get(option, "") for option in options)), ""))]
-    named += [(name, os.environ.get(name, "")) for name in variables]
-    name, endpoint = next(((n, e) for n, e in named if e), ("", ""))
-    if not endpoint:
-        return ""
-    if not endpoint.lower().startswith(("http://", "https://")):
-        raise StorageFailure(
-            f"{name} is {endpoint!r}, not an address with a scheme", f"write https://{endpoint}"
-        )
-    allowed = client.get("allow_http") or _http_by_environment(scheme)
-    if endpoint.lower().startswith("http://") and not allowed:
-        raise StorageFailure(
-            f"{name} is {endpoint}, and plain HTTP is not allowed: "
-            "it carries keys and data unencrypted",
-            "write https://, or set storage.allow_http = true if the network is yours",
-        )
-    return str(endpoint)
 
 
 def lists_from_anywhere(uri: str) -> bool:
@@ -169,6 +76,8 @@ class ObjectStorage:
         self._store = open_store(place, options)
         self._creation = AtomicCreate(self._store, self._base)
         self._ordered = lists_from_anywhere(self._base)
+        timeout = float(options.get("timeout", "60"))
+        self._end = ListingEnd(self._store, self._base, self._ordered, timeout)
         self._lock = threading.Lock()
 
     def pages(
@@ -181,7 +90,7 @@ class ObjectStorage:
     ) -> Iterator[FileTable]:
         bounds = self._bounds(prefix, hints) if start_after is None else []
         if not bounds and not recursive:
-            yield from _some(_after(self._flat(prefix), start_after))
+            yield from _some(_after(self._flat(prefix)[0], start_after))
             return
         given, count = [EMPTY.paths], 0
         if self._ordered:
@@ -260,16 +169,15 @@ class ObjectStorage:
             OutOfOrder: they do not come in this order, or not from there on.
             StorageFailure: it fails as a whole. A listing never ends early without an error.
         """
-        patience, last, order = Patience(), start_after, Order(start_after)
+        patience, last, order, ends = Patience(), start_after, Order(start_after), 0
         asked("list")
         while True:
-            after = last
+            after, count = last, 0
             try:
                 for given, files in self._answered(prefix, after):
-                    page = given
+                    page, count = given, count + len(given)
                     order.follow(files)
                     if order.broken:
-                        self._note(order.broken)
                         raise OutOfOrder(order.broken)
                     # The client tells a directory's marker `d/` as `d`, which comes before `d-1/f`.
                     held = page.filter(page.sizes > 0)
@@ -277,15 +185,35 @@ class ObjectStorage:
                         page = page.filter(_mask(pc.greater(page.paths, after)))
                     if len(page):
                         end = (held if len(held) else page).paths[-1].as_py()
-                        last = end if last is None else max(last, end)
+                        last, ends = end if last is None else max(last, end), 0
                         yield page
                     patience.progressed()
-                return
+                if self._ended(prefix, last, count, ends):
+                    return
+                ends += 1
+            except OutOfOrder as error:
+                self._note(str(error))
+                raise
             except BaseError as error:
                 try:
                     patience.bear(error)
                 except BaseError:
                     raise failure(error, prefix) from error
+
+    def _ended(
+        self, prefix: str, last: str | None, count: int, times: int, known: Known | None = None
+    ) -> bool:
+        """Whether a listing's end is one; ``times`` it was none. Errors: StorageFailure."""
+        after = None if last is None else self._key(last)
+        if self._end.reached(self._key(prefix), after, count, known):
+            return True
+        if times == _ENDS:
+            raise StorageFailure(
+                f"{prefix}: the store lists nothing after {last or 'the beginning'}, "
+                "and told on another question that more follows",
+                "check the store: it lists less than it holds",
+            )
+        return False
 
     def _note(self, seen: str) -> None:
         """Remembers that the store lists its keys in another order; says so once."""
@@ -305,49 +233,87 @@ class ObjectStorage:
 
         def ask() -> FileTable:
             asked("list")
-            order, pages = Order(), []
+            order, pages, names, count = Order(), [], set[str](), 0
             for page, files in self._answered(prefix, None):
                 order.follow(files)
                 pages.append(page)
+                names.update(page.paths.to_pylist())
+                count += len(page)
+                if count > 2 * len(names) + 100:  # more than a page that was given twice
+                    raise StorageFailure(
+                        f"{prefix}: the store lists {page.paths[0].as_py()} again and again",
+                        "check the store: a page of its listing names itself as the next one",
+                    )
             if order.broken:
                 self._note(order.broken)
-            return concatenate(pages)
+            return _distinct(prefix, join_tables(pages))
 
+        return self._proven(prefix, lambda: (ask(), []))[0]
+
+    def _proven(
+        self, prefix: str, ask: Callable[[], tuple[FileTable, list[str]]]
+    ) -> tuple[FileTable, list[str]]:
+        """A whole listing, asked for until its end is one. Errors: StorageFailure."""
+
+        def known(keys: list[str]) -> bool:
+            uris = [self._base + key.removesuffix("/") for key in keys]
+            held = pc.is_in(pa.array(uris, pa.large_string()), value_set=files.paths).to_pylist()
+            inside = tuple(f"{directory}/" for directory in directories)
+            return all(h or f"{uri}/".startswith(inside) for uri, h in zip(uris, held, strict=True))
+
+        ends = 0
         try:
-            return again(ask)
+            while True:
+                files, directories = again(ask)
+                lasts = [*files.paths[-1:].to_pylist(), *(f"{d}/{LAST}" for d in directories[-1:])]
+                count = len(files) + len(directories)
+                if self._ended(prefix, max(lasts, default=None), count, ends, known):
+                    return files, directories
+                ends += 1
         except BaseError as error:
             raise failure(error, prefix) from error
 
     def _answered(self, prefix: str, after: str | None) -> Iterator[tuple[FileTable, pa.Array]]:
         """The pages of one listing, each sorted, and its files with content as the store gave them.
 
-        Errors: BaseError.
+        Errors: BaseError; StorageFailure: it lists what is elsewhere.
         """
         whole = 0
-        for batch in obstore.list(
+        stream: Any = obstore.list(
             self._store,
             self._key(prefix),
             offset=None if after is None else self._key(after),
             chunk_size=_PAGE,
             return_arrow=True,
-        ):
+        )
+
+        async def following() -> Any:
+            return await anext(stream, None)
+
+        while (batch := awaited(following)) is not None:
             page = self._listing(pa.record_batch(batch))
             if len(page):
                 asked("list", whole // _PAGE)  # the page before was full, and had a successor
                 whole = len(page)
-                yield sort(page), page.filter(page.sizes > 0).paths
+                ordered = sort(page)
+                _require_inside(prefix, ordered)
+                yield ordered, page.filter(page.sizes > 0).paths
 
-    def _flat(self, prefix: str) -> FileTable:
-        try:
+    def _flat(self, prefix: str) -> tuple[FileTable, list[str]]:
+        """The files and the directories that are directly in a directory."""
+
+        def ask() -> tuple[FileTable, list[str]]:
             key = self._key(prefix)
             asked("list")
-            found = again(lambda: obstore.list_with_delimiter(self._store, key, return_arrow=True))
-        except BaseError as error:
-            raise failure(error, prefix) from error
-        names = found["objects"].num_rows + len(found["common_prefixes"])
-        asked("list", max(names - 1, 0) // _PAGE)
-        batches = pa.table(found["objects"]).to_batches()
-        return concatenate(sort(self._listing(batch)) for batch in batches)
+            found = awaited(
+                lambda: obstore.list_with_delimiter_async(self._store, key, return_arrow=True)
+            )
+            files = [self._listing(batch) for batch in pa.table(found["objects"]).to_batches()]
+            directories = sorted({self._base + path for path in found["common_prefixes"]})
+            asked("list", max(sum(map(len, files)) + len(directories) - 1, 0) // _PAGE)
+            return _distinct(prefix, join_tables(files)), directories
+
+        return self._proven(prefix, ask)
 
     def _listing(self, batch: pa.RecordBatch) -> FileTable:
         if not batch.num_rows:
@@ -365,12 +331,7 @@ class ObjectStorage:
         )
 
     def list_directories(self, prefix: str) -> list[str]:
-        try:
-            asked("list")
-            found = again(lambda: obstore.list_with_delimiter(self._store, self._key(prefix)))
-        except BaseError as error:
-            raise failure(error, prefix) from error
-        return sorted(self._base + path for path in found["common_prefixes"])
+        return self._flat(prefix)[1]
 
     def directory_exists(self, uri: str) -> bool:
         return True
@@ -517,6 +478,45 @@ def _check_length(uri: str, start: int, end: int, length: int) -> None:
         raise FileShort(
             f"{uri} ends before byte {end}", "the file was cut or rewritten: refresh the index"
         )
+
+
+def _require_inside(prefix: str, ordered: FileTable) -> None:
+    """Errors: StorageFailure: a sorted listing holds what is not below a directory."""
+    for path in (*ordered.paths[:1].to_pylist(), *ordered.paths[-1:].to_pylist()):
+        if not path.startswith(_inside(prefix)):
+            raise StorageFailure(
+                f"{prefix}: the store lists {path}, which is elsewhere",
+                "check storage.endpoint and the store",
+            )
+
+
+def _distinct(prefix: str, files: FileTable) -> FileTable:
+    """The files sorted, each once.
+
+    Errors:
+        StorageFailure: one was listed in two states, or is elsewhere.
+    """
+    files = sort(files)
+    _require_inside(prefix, files)
+    paths = files.paths
+    double = np.zeros(len(files), np.bool_)
+    double[1:] = _mask(pc.equal(paths[1:], paths[:-1]))
+    for at in np.flatnonzero(double).tolist():
+        one, other = (_row(files, i) for i in (at - 1, at))
+        if one != other and 0 in (one[0], other[0]):  # a file, and the marker of a directory
+            double[at] = False
+        elif one != other:
+            raise StorageFailure(
+                f"the store lists {paths[at].as_py()} twice: of {one[0]} and of {other[0]} bytes, "
+                f"as {one[2]} and as {other[2]}",
+                "it was rewritten meanwhile, or the store is broken: ask again",
+            )
+    return files.filter(~double)
+
+
+def _row(files: FileTable, at: int) -> tuple[int, int, str | None]:
+    etag = None if files.etags is None else files.etags[at].as_py()
+    return int(files.sizes[at]), int(files.modified[at]), etag
 
 
 def _inside(prefix: str) -> str:

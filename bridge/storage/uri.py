@@ -173,3 +173,12 @@ def parent(uri: str) -> str:
     """The directory of a canonical URI; a root is its own parent."""
     place = parse(uri)
     return str(Location(place.scheme, place.authority, place.path.rpartition("/")[0]))
+
+
+def without_user(address: str) -> str:
+    """An address as it may be printed: without user, password and query.
+
+    >>> without_user("https://me:secret@host:9000/x?token=1"), without_user("s3://key:secret@b/c")
+    ('https://host:9000/x', 's3://b/c')
+    """
+    return re.sub(r"(?<=//)[^/?#]*@", "", address).partition("?")[0]

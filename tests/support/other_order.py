@@ -93,11 +93,13 @@ class Asked:
         whole: listings from the first key on.
         starts: keys after which others were to start.
         directories: listings of one directory alone.
+        proofs: whether a listing has ended, or is one.
     """
 
     whole: int = 0
     starts: list[str] = field(default_factory=list)
     directories: int = 0
+    proofs: int = 0
 
 
 class OtherOrder:
@@ -173,6 +175,7 @@ class _Answers(BaseHTTPRequestHandler):
             told += f"<NextContinuationToken>{number}:{end}</NextContinuationToken>"
         body = (
             '<?xml version="1.0" encoding="UTF-8"?><ListBucketResult>'
+            f"<MaxKeys>{listings.page}</MaxKeys>"
             f"<IsTruncated>{str(more).lower()}</IsTruncated>{told}</ListBucketResult>"
         ).encode()
         self.send_response(200)
@@ -186,7 +189,9 @@ class _Answers(BaseHTTPRequestHandler):
         """A listing's keys, and prefixes of keys, in XML."""
         front, listings = self._front, self._front.listings
         prefix, start = query.get("prefix", ""), query.get("start-after", "")
-        if "delimiter" in query:
+        if "X-Amz-Signature" in query:
+            front.asked.proofs += 1
+        elif "delimiter" in query:
             front.asked.directories += 1
         elif start:
             front.asked.starts.append(start)

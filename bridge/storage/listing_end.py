@@ -1,0 +1,238 @@
+"""Whether a listing of an object store has ended, or an answer only looked like an end.
+
+The client takes each well-formed XML document for a listing: an error under status 200, or the
+page of a login, is one without files. It takes a page that is cut short without a token for the
+last one. So an end that may be none is proven: an empty listing, and one that ends on a full page,
+is asked for what follows, and this answer is read strictly. The first listing in a bucket is, too.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import uuid
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from http.client import HTTPException
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import quote, urlencode, urlsplit
+from urllib.request import HTTPRedirectHandler, build_opener
+
+import obstore
+from obstore.exceptions import (
+    BaseError,
+    NotFoundError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+)
+from obstore.store import AzureStore, GCSStore, S3Store
+
+from bridge.errors import StorageFailure
+from bridge.storage.key_ranges import OutOfOrder
+from bridge.storage.native import awaited
+from bridge.storage.requests import asked
+from bridge.storage.uri import without_user
+
+PAGE = 1_000
+"""Names that a store lists in one answer, unless it says otherwise."""
+LAST = "\U0010ffff"
+"""Comes after each name in a directory."""
+Known = Callable[[list[str]], bool]
+"""Whether all of some keys were listed."""
+_ATTEMPTS = 3
+_PAUSE = 0.1
+_LARGEST = 64 * 1024**2
+_SIGNED_FOR = timedelta(minutes=5)
+
+
+class NoListing(Exception):
+    """What a store has answered instead of a listing, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """Keys as the store spells them, and how many it gives in a full page; None: unknown."""
+
+    keys: list[str]
+    full: int | None
+
+
+class ListingEnd:
+    """Proves the ends of one bucket's listings.
+
+    Args:
+        base: the bucket's URI, with a slash at its end.
+        timeout: seconds for an answer.
+    """
+
+    def __init__(
+        self, store: S3Store | GCSStore | AzureStore, base: str, ordered: bool, timeout: float
+    ) -> None:
+        self._store, self._base, self._timeout = store, base, timeout
+        self._ordered = ordered
+        self._strict = isinstance(store, S3Store) and ordered
+        self._lock = threading.Lock()
+        self._seen = False
+        self._full: int | None = None
+
+    def reached(
+        self, prefix: str, after: str | None, count: int, known: Known | None = None
+    ) -> bool:
+        """Whether nothing follows a listing that came to an end.
+
+        Args:
+            prefix: a key, without a slash at its end.
+            after: the last key; None if there was none.
+            count: how many names the client was given for one request of its own.
+            known: for a listing in no order.
+
+        Errors:
+            OutOfOrder: the store does not begin after a key.
+            StorageFailure: the store's answers are no listings.
+        """
+        if isinstance(self._store, AzureStore):  # the client reads its answers strictly
+            return True
+        return self._repeated(prefix, lambda: self._reached(prefix, after, count, known))
+
+    def _reached(self, prefix: str, after: str | None, count: int, known: Known | None) -> bool:
+        if not self._seen:
+            page = self._page(prefix, None)
+            with self._lock:
+                self._seen, self._full = True, PAGE if page is None else page.full
+        # The client keeps the marker of the prefix to itself.
+        if count and self._full and count % self._full not in (0, self._full - 1):
+            return True
+        page = self._page(prefix, after)
+        if page is None:
+            page = self._asked_again(prefix, after)
+        if known is not None:
+            return known(page.keys)
+        early = next((key for key in page.keys if after is not None and key <= after), None)
+        if early is not None:
+            raise OutOfOrder(f"{early} came where what follows {after} was asked for")
+        return not any(after is None or key.rstrip("/") > after for key in page.keys)
+
+    def _repeated(self, prefix: str, ask: Callable[[], bool]) -> bool:
+        for attempt in range(_ATTEMPTS):
+            try:
+                return ask()
+            except NoListing as error:
+                found = error
+            time.sleep(_PAUSE * 2**attempt)
+        raise StorageFailure(
+            f"{self._base}{prefix}: the store answered a listing with {found}",
+            "check storage.endpoint: it must be the address of an object store's S3 interface",
+        ) from found
+
+    def _asked_again(self, prefix: str, after: str | None) -> _Page:
+        """As the client lists it. Errors: NoListing: also a file that was never made is there."""
+        asked("list")
+        stream = obstore.list(
+            self._store,
+            prefix,
+            offset=after if self._ordered else None,
+            chunk_size=PAGE,
+        )
+        found = awaited(lambda: _first(stream))
+        if found or after is not None:
+            return _Page([each["path"] for each in found], None)
+        asked("look")
+        made_up = f"{prefix}/.{uuid.uuid4().hex}".lstrip("/")
+        with suppress(
+            NotFoundError, FileNotFoundError, PermissionDeniedError, UnauthenticatedError
+        ):
+            awaited(lambda: obstore.head_async(self._store, made_up))
+            raise NoListing(f"no files, and says that there is {made_up}, which nobody has made")
+        return _Page([], None)
+
+    def _page(self, prefix: str, after: str | None) -> _Page | None:
+        """The first page after a key; None if it cannot be asked for in this way.
+
+        Errors: NoListing.
+        """
+        if not self._strict:
+            return None
+        query = {"list-type": "2", **({} if after is None else {"start-after": after})}
+        try:
+            url = _signed(self._store, query, prefix)
+            asked("list")
+            with _OPENER.open(url, timeout=self._timeout) as answer:
+                body = answer.read(_LARGEST)
+        except HTTPError as error:
+            with error:
+                target = error.headers.get("Location") or ""
+            if 300 <= error.code < 400 and urlsplit(target).netloc:
+                raise NoListing(f"a redirect to {without_user(target)}") from error
+            return None
+        except (BaseError, OSError, HTTPException):
+            return None
+        return _parsed(body, f"{prefix}/", without_user(url.partition("?")[0]))
+
+
+async def _first(stream: Any) -> Any:
+    return await anext(stream, [])
+
+
+def _signed(store: Any, query: dict[str, str], prefix: str) -> str:
+    """The address of a listing, signed with whatever credentials the client has.
+
+    A signed address is one of an object. So the bucket's is given a query, and ends in the prefix:
+    the client adds the slash, and the key of no object.
+    """
+    config = dict(store.config)
+    unsigned = str(config.get("skip_signature", os.environ.get("AWS_SKIP_SIGNATURE"))).lower()
+    if unsigned == "true":
+        config |= {"skip_signature": False, "access_key_id": "none", "secret_access_key": "none"}
+    bucket = _sign(store, config).partition("?")[0].rstrip("/")
+    end = f"prefix={quote(prefix, safe='')}" if prefix else "delimiter="
+    address = f"{bucket}?{urlencode(query, quote_via=quote, safe='')}&{end}"
+    if unsigned == "true":
+        return f"{address}/"
+    return _sign(store, {**config, "virtual_hosted_style_request": True, "endpoint": address})
+
+
+def _sign(store: Any, config: dict[str, Any]) -> str:
+    made = S3Store(client_options=store.client_options, retry_config=store.retry_config, **config)
+    return awaited(lambda: obstore.sign_async(made, "GET", "", _SIGNED_FOR))
+
+
+def _parsed(body: bytes, prefix: str, endpoint: str) -> _Page:
+    try:
+        root = ElementTree.fromstring(body)
+    except ElementTree.ParseError as error:
+        raise NoListing(f"what is no XML ({endpoint})") from error
+    tag = _name(root)
+    if tag != "ListBucketResult":
+        said = next((each.text for each in root if _name(each) == "Message"), None)
+        raise NoListing(f"<{tag}>{f': {said}' if said else ''} ({endpoint})")
+    values = {_name(each): each.text or "" for each in root}
+    truncated = values.get("IsTruncated", "").strip()
+    if truncated not in ("true", "false"):
+        raise NoListing(f"a page that does not say whether it is the last one ({endpoint})")
+    if truncated == "true" and not values.get("NextContinuationToken"):
+        raise NoListing(
+            "a page that is not the last one and does not tell the next one, as in the first "
+            f"version of S3's listings ({endpoint})"
+        )
+    entries = [each for each in root if _name(each) in ("Contents", "CommonPrefixes")]
+    keys = [(k.text or "") for each in entries for k in each if _name(k) in ("Key", "Prefix")]
+    stated = values.get("MaxKeys", "").strip()
+    full = len(entries) if truncated == "true" else int(stated) if stated.isdigit() else 0
+    return _Page([key for key in keys if key != prefix], full or None)
+
+
+def _name(element: ElementTree.Element) -> str:
+    return element.tag.rpartition("}")[2]
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+_OPENER = build_opener(_NoRedirect)

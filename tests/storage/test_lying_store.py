@@ -1,0 +1,177 @@
+"""A store whose listings lie: what is read is all there is, or there is a clear error.
+
+The lies are drawn, for good or for one answer. One that passes never ends in an error.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from io import BytesIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import bridge
+from bridge.errors import BridgeError, IndexConflict, StorageFailure
+from bridge.index.store import IndexStore, next_generation
+from bridge.storage.routed import open_storage
+from tests.support.memory_store import Answer, Asked, Lie, MemoryStore
+
+ROOT = "s3://lake/t"
+_ERROR = b"<?xml version='1.0'?><Error><Code>InternalError</Code><Message>sorry</Message></Error>"
+_LOGIN = b"<html><head><title>Sign in</title></head><body>proxy</body></html>"
+_END = b"</ListBucketResult>"
+_MORE = re.compile(rb"<NextContinuationToken>[^<]*</NextContinuationToken>")
+_ENTRY = re.compile(rb"<Contents>.*?</Contents>")
+
+
+def _body(change: Callable[[bytes], bytes]) -> Lie:
+    def lie(asked: Asked, answer: Answer) -> Answer:
+        return Answer(answer.status, change(answer.body), answer.headers)
+
+    return lie
+
+
+LIES: dict[str, Lie] = {
+    "error": _body(lambda _: _ERROR),
+    "login": _body(lambda _: _LOGIN),
+    "no token": _body(lambda body: _MORE.sub(b"", body)),
+    "end unsaid": _body(lambda body: re.sub(rb"<IsTruncated>[^<]*</IsTruncated>", b"", body)),
+    "twice": _body(lambda body: _ENTRY.sub(rb"\g<0>\g<0>", body)),
+    "first again": _body(
+        lambda body: body.replace(_END, b"".join(_ENTRY.findall(body)[:1]) + _END)
+    ),
+}
+
+
+@pytest.fixture
+def store() -> Iterator[MemoryStore]:
+    with MemoryStore(page=5) as running:
+        yield running
+
+
+def rows(store: MemoryStore, **options: object) -> list[int]:
+    with bridge.connect(
+        storage_endpoint=store.endpoint,
+        storage_region="us-east-1",
+        storage_allow_http=True,
+    ) as session:
+        return sorted(session.table(ROOT).scan(**options).to_arrow()["x"].to_pylist())
+
+
+def parquet(*values: int) -> bytes:
+    sink = BytesIO()
+    pq.write_table(pa.table({"x": values}), sink)
+    return sink.getvalue()
+
+
+@pytest.fixture(autouse=True)
+def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bridge.storage.listing_end._PAUSE", 0.0)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+
+
+@pytest.mark.rule("35", "43")
+def test_43_listings_that_lie_lose_and_double_nothing(store: MemoryStore) -> None:
+    """Each lie, alone and with another one, for all answers, for later pages, or for one answer."""
+    rng, seen = random.Random(43), Counter[tuple[str, str]]()
+    for number in range(120):
+        store.lie = lambda asked, answer: answer
+        store.objects.clear()
+        count = rng.choice((0, 1, 4, 5, 9, 10, 11, 23))
+        wanted = [f"{ROOT}/{name}" for name in (f"f{i:03}" for i in range(count))]
+        for uri in wanted:
+            store.put(uri.removeprefix("s3://lake/"), b"x")
+        chosen = rng.sample(sorted(LIES), rng.choice((1, 1, 2)))
+        when, first = rng.choice(("always", "later pages", "once")), [True]
+
+        def lie(
+            asked: Asked,
+            answer: Answer,
+            chosen: list[str] = chosen,
+            when: str = when,
+            first: list[bool] = first,
+        ) -> Answer:
+            later = "continuation-token" in asked.query
+            if not asked.listing or (when == "later pages" and not later):
+                return answer
+            if when == "once" and not first:
+                return answer
+            first.clear()
+            for name in chosen:
+                answer = LIES[name](asked, answer)
+            return answer
+
+        store.lie = lie
+        storage = open_storage(options=store.options)
+        recursive = rng.choice((True, False))
+        try:
+            found = storage.list_all(ROOT, recursive=recursive).paths.to_pylist()
+        except BridgeError as error:
+            assert isinstance(error, StorageFailure) and error.hint, error
+            assert when != "once", (number, chosen, error)
+            seen[when, "error"] += 1
+        else:
+            assert found == wanted, (number, chosen, when, count)
+            seen[when, "right"] += 1
+    assert seen["once", "right"] > 20 and seen["always", "error"] > 20, seen
+
+
+@pytest.mark.parametrize("pages", [0, 1, 3])
+@pytest.mark.rule("47")
+def test_47_a_token_that_repeats_ends_in_an_error(
+    pages: int, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bridge.storage.again.DEADLINE", 2.0)
+    for i in range(20 if pages else 0):
+        store.put(f"t/f{i:03}", b"x")
+
+    def lie(asked: Asked, answer: Answer) -> Answer:
+        if not asked.listing or "X-Amz-Signature" in asked.query:
+            return answer
+        again = b"<NextContinuationToken>t/f%03d</NextContinuationToken>" % (5 * pages)
+        body = _MORE.sub(b"", answer.body).replace(b"<IsTruncated>false", b"<IsTruncated>true")
+        body = body.replace(b"</IsTruncated>", b"</IsTruncated>" + again)
+        return Answer(200, body, answer.headers)
+
+    store.lie = lie
+    for recursive in (True, False):
+        with pytest.raises(StorageFailure):
+            open_storage(options=store.options).list_all(ROOT, recursive=recursive)
+
+
+def test_43_a_table_whose_listing_is_a_login_is_an_error(store: MemoryStore) -> None:
+    for i in range(7):
+        store.put(f"t/f{i}.parquet", parquet(i))
+    assert rows(store) == list(range(7))
+    store.lie = lambda asked, answer: LIES["login"](asked, answer) if asked.listing else answer
+    with pytest.raises(StorageFailure, match="<html>"):
+        rows(store)
+
+
+def test_43_a_generation_is_never_below_one_that_was_seen(store: MemoryStore) -> None:
+    """Not if the store lists none of them, and not if another process chose the number."""
+    storage = open_storage(options=store.options)
+    index = IndexStore(storage, f"{ROOT}/.skipbridge")
+    for number in (4, 5):
+        index.commit(next_generation(None, number, builder=f"b{number}"))
+
+    def none(asked: Asked, answer: Answer) -> Answer:
+        if not asked.listing:
+            return answer
+        return Answer(200, _ENTRY.sub(b"", _MORE.sub(b"", answer.body)), answer.headers)
+
+    store.lie = none
+    with pytest.raises(StorageFailure, match="lacks generation 5"):
+        index.generations()
+    other = IndexStore(storage, f"{ROOT}/.skipbridge")
+    assert other.generations() == []
+    store.lie = lambda asked, answer: answer
+    with pytest.raises(IndexConflict, match="there is generation 5"):
+        other.commit(next_generation(None, 1, builder="late"))
+    assert index.generations() == [4, 5]
