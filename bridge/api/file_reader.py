@@ -22,6 +22,7 @@ from bridge.file_formats.recipe import Recipe
 from bridge.file_formats.registry import file_format
 from bridge.file_formats.rows import Rows
 from bridge.file_formats.rows_in_child import damage_is_told, open_planned, rows_of
+from bridge.storage.one_version import OneVersion
 from bridge.storage.port import UNKNOWN_TIME, Storage, same_state
 from bridge.table.model import Column, Table
 from bridge.table.registry import table_format
@@ -67,6 +68,7 @@ def read_file(
         SchemaConflict: see `bridge.api.conform`.
         StorageFailure.
     """
+    storage = OneVersion.of(storage, file, may_grow=file.recipe is not None)
     if file.recipe is not None and file_format(file.format).read_rows is None:
         yield from _declared_rows(storage, file, file.recipe, wanted)
         return

@@ -25,6 +25,7 @@ from bridge.file_formats.recipe import CAST, Recipe
 from bridge.file_formats.registry import file_format
 from bridge.file_formats.rows import BATCH_ROWS, places_of
 from bridge.file_formats.rows_in_child import rows_of
+from bridge.storage.one_version import OneVersion
 from bridge.storage.port import Storage, same_state
 from bridge.storage.source import is_passing, open_source
 from bridge.table.model import Column
@@ -100,7 +101,7 @@ def open_facts(storage: Storage, fact: FactFile, wanted: Sequence[Column]) -> Op
     """
     reader = _READERS.get(fact.format, _declared)
     try:
-        return reader(storage, fact, wanted)
+        return reader(OneVersion.of(storage, fact), fact, wanted)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _damaged(fact, error) from error
 
@@ -128,13 +129,7 @@ def _damaged(fact: FactFile, error: Exception) -> Exception:
 
 
 def _source(storage: Storage, fact: FactFile) -> Any:
-    source = open_source(storage, fact.uri, fact.size)
-    if source.size() != fact.size:
-        raise FileChanged(
-            f"{fact.uri} has {source.size()} bytes and not the {fact.size} that were committed",
-            "skipbridge segment refresh",
-        )
-    return source
+    return open_source(storage, fact.uri, fact.size)
 
 
 # Parquet: a copy of the physical columns.

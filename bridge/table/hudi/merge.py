@@ -31,7 +31,8 @@ from bridge.file_formats.readers.hudi.log_format import (
 from bridge.file_formats.readers.hudi.log_records import deletes_of, field_names, rows_of
 from bridge.file_formats.readers.hudi.parquet_table import parquet_table
 from bridge.file_formats.readers.hudi.times import Times, of_file
-from bridge.storage.port import Storage
+from bridge.storage.one_version import OneVersion
+from bridge.storage.port import UNKNOWN_TIME, FileStat, Storage
 from bridge.storage.source import is_passing
 from bridge.table.hudi.avro_schema import META_COLUMNS
 from bridge.table.hudi.merge_mode import MergeMode
@@ -149,7 +150,8 @@ def read_base(
     """
     uri, size = base
     with _damage_is_told(uri):
-        return parquet_table(storage, uri, size, schema, by_id, times)
+        planned = OneVersion.of(storage, FileStat(uri, size, UNKNOWN_TIME))
+        return parquet_table(planned, uri, size, schema, by_id, times)
 
 
 @contextmanager
