@@ -263,6 +263,7 @@ class _Build:
         self._clustering: Clustering | None = None
         self._clustered = ClusteredEntries(store)
         self._before: Manifest | None = None
+        self._foreign = store.storage.is_remote(table.location)  # its times are of another clock
 
     def relist(self, listed: Listed) -> None:
         self.work.move(self._listed.files, listed.files)
@@ -430,8 +431,10 @@ class _Build:
         files = self._listed.files
         said = self._said(entries)
         if files.etags is None or files.etags.null_count:  # an etag tells versions apart
-            identity.wait_until_settled(files.modified[missing])
-        started = now_micros()
+            identity.wait_until_settled(
+                files.modified[missing], self._listed.at if self._foreign else None
+            )
+        started = now_micros(), time.monotonic() - self._listed.at
         tasks = tasks_of(self._listed, missing, self._table.format)
         done, rows, size, parts = 0, 0, 0, []
         sampling = Sampling.of(max(len(files), len(entries)))
@@ -458,7 +461,9 @@ class _Build:
         problems = entries.files["problem"].take(pa.array(silent)).to_pylist()
         return dict(zip(place[silent].tolist(), problems, strict=True))
 
-    def _write(self, collected: Collected, started: int, said: Mapping[int, str | None]) -> None:
+    def _write(
+        self, collected: Collected, started: tuple[int, float], said: Mapping[int, str | None]
+    ) -> None:
         work = self.work
         outcome = self._news(collected.files.sort_by("file"), started, said)
         if not outcome.num_rows:
@@ -476,7 +481,9 @@ class _Build:
         work.trusted[numbers] = trusted
         work.shards.append(shard)
 
-    def _news(self, outcome: pa.Table, started: int, said: Mapping[int, str | None]) -> pa.Table:
+    def _news(
+        self, outcome: pa.Table, started: tuple[int, float], said: Mapping[int, str | None]
+    ) -> pa.Table:
         """The files that get an entry, with a column ``trusted``. Records the files that failed.
 
         A file that failed as the base already records gets none: each refresh would add an entry
@@ -484,7 +491,8 @@ class _Build:
         """
         work, files = self.work, self._listed.files
         numbers = outcome["file"].to_numpy()
-        settled = identity.settled(files.modified[numbers], started)
+        now, elapsed = started
+        settled = identity.settled(files.modified[numbers], now, elapsed if self._foreign else None)
         if files.etags is not None:
             etags = files.etags.take(pa.array(numbers))
             settled |= etags.is_valid().to_numpy(zero_copy_only=False)

@@ -15,6 +15,8 @@ _SECOND = 1_000_000
 _COARSE = 2 * _SECOND
 _FINE = 50_000
 _LONGEST_WAIT = 2.2
+_OLD = 86_400 * _SECOND
+"""No two clocks differ by so much."""
 
 
 def grain(modified: Int64) -> Int64:
@@ -26,18 +28,36 @@ def grain(modified: Int64) -> Int64:
     return np.where(modified % _SECOND == 0, _COARSE, _FINE)
 
 
-def settled(modified: Int64, started: int) -> npt.NDArray[np.bool_]:
-    """Files older than the grain when reading started: a later write changes their mtime."""
+def settled(modified: Int64, started: int, elapsed: float | None = None) -> npt.NDArray[np.bool_]:
+    """Files older than the grain when reading started: a later write changes their mtime.
+
+    Args:
+        started: when reading started, in microseconds since the epoch, by the clock of the files.
+        elapsed: seconds from the listing that showed the mtimes to then, by one clock of this
+            machine; for files whose mtimes another machine's clock made. These are not compared.
+    """
+    if elapsed is not None:
+        return grain(modified) < elapsed * _SECOND
     return modified + grain(modified) < started
 
 
-def wait_until_settled(modified: Int64) -> None:
-    """Waits until the newest file is older than the clock's grain, so that it can be trusted."""
+def wait_until_settled(modified: Int64, listed: float | None = None) -> None:
+    """Waits until files are settled that are worth it.
+
+    Args:
+        listed: the time of their listing by `time.monotonic`, where another clock made the mtimes.
+            Of those, files of which this machine's clock tells neither that they are new nor that
+            they are old stay unsettled where the grain is coarse.
+    """
     now = time.time_ns() // 1000
-    young = modified[modified + grain(modified) >= now]
-    young = young[young <= now + _SECOND]
-    if len(young):
-        wait = float((young + grain(young)).max() - now) / 1e6 + 0.001
+    young = (modified + grain(modified) >= now) & (modified <= now + _SECOND)
+    if listed is not None:
+        chosen = modified[young | (grain(modified) == _FINE) | (modified < now - _OLD)]
+        wait = listed - time.monotonic() + float(grain(chosen).max(initial=0)) / 1e6 + 0.001
+    else:
+        chosen = modified[young]
+        wait = float((chosen + grain(chosen)).max(initial=now) - now) / 1e6 + 0.001
+    if len(chosen) and wait > 0:
         time.sleep(min(wait, _LONGEST_WAIT))
 
 

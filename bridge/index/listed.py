@@ -7,8 +7,9 @@ NUL, which no partition name contains.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,7 @@ class Listed:
         format: each file's index into ``formats``.
         recipes: how the table declares files that do not say themselves how they are read.
         recipe: each file's index into ``recipes``; -1: it says so itself. None: all do.
+        at: when they were listed or later, by `time.monotonic`.
     """
 
     files: FileTable
@@ -42,6 +44,7 @@ class Listed:
     format: npt.NDArray[np.int32] | None = None
     recipes: tuple[Recipe, ...] = ()
     recipe: npt.NDArray[np.int32] | None = None
+    at: float = field(default_factory=time.monotonic)
 
     def recipe_of(self, number: int) -> Recipe | None:
         """How the table declares one file; None if the file says so itself."""

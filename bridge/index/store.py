@@ -32,6 +32,7 @@ from bridge.errors import (
 )
 from bridge.index.manifest import Blob, Manifest, parse_manifest
 from bridge.storage.port import Range, Storage
+from bridge.storage.store_clock import store_now
 from bridge.storage.uri import canonical, join
 
 _GENERATION = re.compile(r"/(\d{1,12})\.json$")
@@ -297,8 +298,8 @@ class IndexStore:
 
         Args:
             keep: how many of the newest generations to keep.
-            older_than: seconds. Younger files are kept: a running build may own them, or a planner
-                may read them through an old generation.
+            older_than: seconds by the store's clock. Younger files are kept: a running build may
+                own them, or a planner may read them through an old generation.
 
         Returns:
             The number of deleted files; 0 while the newest manifest is damaged.
@@ -311,7 +312,8 @@ class IndexStore:
         if broken is not None:
             # Files that an unreadable manifest names cannot be told from garbage.
             return 0
-        limit = int((time.time() - older_than) * 1_000_000)
+        now = store_now(self.storage, join(self.root, "generations"))
+        limit = now - int(older_than * 1_000_000)
         kept = numbers[-max(keep, 1) :]
         generations = self.storage.list_all(join(self.root, "generations"), recursive=False)
         age = dict(zip(generations.paths.to_pylist(), generations.modified.tolist(), strict=True))

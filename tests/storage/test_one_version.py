@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from email.utils import formatdate
 from io import BytesIO
 
 import numpy as np
@@ -9,8 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import bridge
 from bridge.api.file_reader import DataFile, read_file
 from bridge.errors import FileChanged
+from bridge.index.store import IndexStore, next_generation
 from bridge.storage.one_version import OneVersion
 from bridge.storage.port import FileStat
 from bridge.storage.routed import open_storage
@@ -98,3 +102,56 @@ def test_19_no_more_is_read_than_was_planned() -> None:
         grown = OneVersion.of(storage, FileStat(URI, 2, -1), may_grow=True)
         store.put(KEY, b"abc", etag=None)
         assert grown.read(URI) == b"ab"
+
+
+@pytest.mark.rule("46")
+def test_46_an_entry_is_trusted_by_no_clock_of_another_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The store's clock is ten minutes late, and tells no ETags. A file is rewritten as it was."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+
+    def file(*values: int) -> bytes:
+        sink = BytesIO()
+        pq.write_table(pa.table({"x": values}), sink)
+        return sink.getvalue()
+
+    for age, skipped in ((600, False), (7 * 86_400, True)):
+        now = int(time.time()) - age
+        with MemoryStore() as store:
+            store.put(KEY, file(10, 11), modified=now, etag=None)
+            with bridge.connect(
+                storage_endpoint=store.endpoint,
+                storage_region="us-east-1",
+                storage_allow_http=True,
+                index_check_interval="0s",
+            ) as session:
+                table = session.table("s3://lake/t")
+                assert table.index.build().files == 1
+                assert len(table.scan(where="x = 71").files()) == (not skipped)
+                store.put(KEY, file(70, 71), modified=now + skipped, etag=None)
+                assert table.scan(where="x = 71").to_arrow()["x"].to_pylist() == [71]
+
+
+@pytest.mark.rule("46")
+def test_46_what_is_old_enough_to_be_cleaned_is_said_by_the_store() -> None:
+    """By this machine's clock, which is an hour ahead of it, all of a running build is old."""
+    with MemoryStore() as store:
+
+        def behind(asked: Asked, answer: Answer) -> Answer:
+            for each in store.objects.values():
+                each.modified = min(each.modified, int(time.time()) - 7_200)
+            if asked.method == "HEAD" and "Last-Modified" in answer.headers:
+                modified = store.objects[asked.key].modified
+                answer.headers["Last-Modified"] = formatdate(modified, usegmt=True)
+            return answer
+
+        store.lie = behind
+        index = IndexStore(open_storage(options=store.options), "s3://lake/t/.skipbridge")
+        index.commit(next_generation(None, 1, builder="b"))
+        store.put("t/.skipbridge/shards/1-files.parquet", b"of a build that runs")
+        assert index.clean(keep=1) == 0
+        assert "t/.skipbridge/shards/1-files.parquet" in store.objects
+        assert not [key for key in store.objects if key.endswith(".tmp")]
+        assert index.clean(keep=1, older_than=-10) == 1

@@ -42,6 +42,7 @@ from bridge.errors import (
     TableNotFound,
 )
 from bridge.storage.port import EMPTY, FileTable, Storage
+from bridge.storage.store_clock import store_now
 from bridge.storage.uri import canonical, join
 from bridge.table.segments.manifest import (
     REMEDY,
@@ -318,6 +319,8 @@ class SegmentLog:
             SegmentLogCorrupt: a kept version is damaged; nothing was deleted.
         """
         now = time.time_ns() // 1000
+        if dry_run is None:
+            now = store_now(self.storage, join(self.root, VERSIONS))
         limit = now - int(older_than * 1_000_000)
         listing = self.storage.list_all(join(self.root, VERSIONS), recursive=False)
         ages = dict(zip(listing.paths.to_pylist(), listing.modified.tolist(), strict=True))
