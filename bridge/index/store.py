@@ -255,15 +255,20 @@ class IndexStore:
             # The write may have succeeded although its response was lost: the stored file decides.
             if not self._lies_there(name):
                 raise
-        if not created:
+        try:
             winner = self.manifest(manifest.generation)
-            if winner.builder != manifest.builder:
-                raise IndexConflict(
-                    f"generation {manifest.generation} of {self.root} was committed by another "
-                    f"builder, {winner.builder}",
-                    "run skipbridge index refresh again",
-                )
-        elif newer := self._newer_unfounded(manifest.generation):
+        except GenerationNotFound as error:
+            raise StorageFailure(
+                f"the store says that it has written {name}, and it is not there", "check the store"
+            ) from error
+        if winner.builder != manifest.builder:
+            raise IndexConflict(
+                f"generation {manifest.generation} of {self.root} was committed by another "
+                f"builder, {winner.builder}",
+                "run skipbridge index refresh again",
+            )
+        newer = self._newer_unfounded(manifest.generation) if created else 0
+        if newer:
             with suppress(StorageFailure):  # no reader takes it for the newest
                 self.storage.delete(name)
             raise IndexConflict(

@@ -35,7 +35,7 @@ class Patience:
         self._failures = 0
         self._since = time.monotonic()
 
-    def bear(self, error: BaseError) -> None:
+    def bear(self, error: Exception) -> None:
         """Waits before the next attempt. Errors: the given one: there is no use in another."""
         self._failures += 1
         late = time.monotonic() - self._since >= DEADLINE
@@ -44,7 +44,7 @@ class Patience:
         time.sleep(_FIRST * 2 ** (self._failures - 1) * random.uniform(0.5, 1.0))
 
 
-def broke_off(error: BaseError) -> bool:
+def broke_off(error: Exception) -> bool:
     """Whether the answer began and did not end."""
     return isinstance(error, GenericError) and _BROKEN in str(error)
 

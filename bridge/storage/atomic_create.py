@@ -31,7 +31,7 @@ from obstore.store import AzureStore, GCSStore, S3Store
 from bridge.errors import StorageFailure
 from bridge.storage.again import again
 from bridge.storage.requests import asked
-from bridge.storage.store_errors import failure
+from bridge.storage.store_errors import STORE_ERRORS, failure
 
 _RIVALS = 4
 """Concurrent requests that test whether the store lets only one of them create a file."""
@@ -86,7 +86,7 @@ class AtomicCreate:
             raise StorageFailure(
                 f"{self._base} has no conditional writes", "keep the index on another store"
             ) from error
-        except BaseError as error:
+        except STORE_ERRORS as error:
             raise failure(error, self._base + key) from error
         return None
 
@@ -97,7 +97,7 @@ class AtomicCreate:
             found = again(lambda: obstore.get(self._store, key, options={"head": True}).attributes)
         except (NotFoundError, FileNotFoundError):
             return None
-        except BaseError as error:
+        except STORE_ERRORS as error:
             raise failure(error, self._base + key) from error
         return found.get(_MARK, "")
 

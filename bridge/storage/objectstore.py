@@ -14,7 +14,7 @@ import numpy as np
 import obstore
 import pyarrow as pa
 import pyarrow.compute as pc
-from obstore.exceptions import BaseError, NotFoundError
+from obstore.exceptions import NotFoundError
 
 from bridge.errors import FileShort, FileUnreadable, InvalidUri, StorageFailure
 from bridge.storage.again import Patience, again
@@ -36,7 +36,7 @@ from bridge.storage.port import (
 )
 from bridge.storage.ranges import cut, join_ranges
 from bridge.storage.requests import asked, carried
-from bridge.storage.store_errors import failure, unreadable
+from bridge.storage.store_errors import NO_BUCKET, STORE_ERRORS, failure, unreadable
 from bridge.storage.uri import Location, parse
 
 _log = logging.getLogger(__name__)
@@ -78,6 +78,7 @@ class ObjectStorage:
         self._ordered = lists_from_anywhere(self._base)
         timeout = float(options.get("timeout", "60"))
         self._end = ListingEnd(self._store, self._base, self._ordered, timeout)
+        self._there = False
         self._lock = threading.Lock()
 
     def pages(
@@ -194,10 +195,10 @@ class ObjectStorage:
             except OutOfOrder as error:
                 self._note(str(error))
                 raise
-            except BaseError as error:
+            except STORE_ERRORS as error:
                 try:
                     patience.bear(error)
-                except BaseError:
+                except STORE_ERRORS:
                     raise failure(error, prefix) from error
 
     def _ended(
@@ -270,7 +271,7 @@ class ObjectStorage:
                 if self._ended(prefix, max(lasts, default=None), count, ends, known):
                     return files, directories
                 ends += 1
-        except BaseError as error:
+        except STORE_ERRORS as error:
             raise failure(error, prefix) from error
 
     def _answered(self, prefix: str, after: str | None) -> Iterator[tuple[FileTable, pa.Array]]:
@@ -341,16 +342,30 @@ class ObjectStorage:
             asked("look")
             found = obstore.head(self._store, self._key(uri))
         except (NotFoundError, FileNotFoundError):
+            self._require_bucket(uri)
             return None
-        except BaseError as error:
+        except STORE_ERRORS as error:
             raise failure(error, uri) from error
         return _state(uri, found)
+
+    def _require_bucket(self, uri: str) -> None:
+        """Errors: StorageFailure: it is missing. An answer without a body cannot say what is."""
+        if self._there:
+            return
+        try:
+            asked("list")
+            next(iter(obstore.list(self._store, self._key(uri), chunk_size=1)), None)
+        except STORE_ERRORS as error:
+            found = failure(error, uri)
+            if found.message.startswith(NO_BUCKET):
+                raise found from error
+        self._there = True
 
     def read(self, uri: str) -> bytes:
         try:
             asked("read")
             return again(lambda: bytes(obstore.get(self._store, self._key(uri)).bytes()))
-        except (BaseError, FileNotFoundError) as error:
+        except STORE_ERRORS as error:
             raise unreadable(error, uri) from error
 
     def read_ranges(self, uri: str, ranges: Sequence[Range]) -> list[bytes]:
@@ -364,7 +379,7 @@ class ObjectStorage:
                     ends=[end for _, end in ranges],
                 )
             )
-        except (BaseError, FileNotFoundError) as error:
+        except STORE_ERRORS as error:
             raise unreadable(error, uri) from error
         for (start, end), part in zip(ranges, parts, strict=True):
             _check_length(uri, start, end, len(part))
@@ -378,7 +393,7 @@ class ObjectStorage:
             try:
                 asked("read")
                 part, here = again(partial(self._read, uri, key, start, end))
-            except (BaseError, FileNotFoundError) as error:
+            except STORE_ERRORS as error:
                 raise unreadable(error, uri) from error
             _check_length(uri, start, end, len(part))
             if state is not None and here != state:
@@ -400,7 +415,7 @@ class ObjectStorage:
         try:
             asked("write")
             obstore.put(self._store, self._key(uri), content)
-        except BaseError as error:
+        except STORE_ERRORS as error:
             raise failure(error, uri) from error
 
     def put_if_absent(self, uri: str, content: bytes) -> bool:
@@ -416,8 +431,9 @@ class ObjectStorage:
                 parts = obstore.get(self._store, key).stream(min_chunk_size=_PART)
                 obstore.put(self._store, to, parts, chunk_size=_PART)
         except (NotFoundError, FileNotFoundError):
+            self._require_bucket(source.uri)
             return False
-        except BaseError as error:
+        except STORE_ERRORS as error:
             raise failure(error, target) from error
         now = self.stat(source.uri)
         if now is None or now.size != source.size or _plain(now.etag) != _plain(source.etag):
@@ -438,8 +454,8 @@ class ObjectStorage:
             asked("delete")
             obstore.delete(self._store, self._key(uri))
         except (NotFoundError, FileNotFoundError):
-            return
-        except BaseError as error:
+            self._require_bucket(uri)
+        except STORE_ERRORS as error:
             raise failure(error, uri) from error
 
     def _key(self, uri: str) -> str:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import html
 import re
 
-from obstore.exceptions import NotFoundError, PermissionDeniedError, UnauthenticatedError
+from obstore.exceptions import BaseError, NotFoundError, PermissionDeniedError, UnauthenticatedError
 
 from bridge.errors import FileUnreadable, StorageFailure
 from bridge.storage.local_errors import refuse_exhausted
 from bridge.storage.uri import parse
 
+STORE_ERRORS = (BaseError, FileNotFoundError)
+"""All that the client raises: also Python's own error where something is missing."""
+NO_BUCKET = "there is no"
+"""How the message begins where a bucket is missing."""
 _METADATA = ("169.254.169.254", "169.254.170.", "metadata.google.internal")
 """Metadata endpoints of cloud machines, the last resort of clients without credentials."""
 _CREDENTIALS = {
@@ -28,6 +32,21 @@ _DENIED = frozenset(
     {"AccessDenied", "AllAccessDisabled", "AuthorizationPermissionMismatch", "AuthorizationFailure",
      "InsufficientAccountPermissions", "NoAuthenticationInformation", "PublicAccessNotPermitted"}
 )  # fmt: skip
+_OTHER = {
+    "RequestTimeTooSkewed": (
+        "this machine's clock is not the store's", "set this machine's clock (NTP)"
+    ),
+    "InvalidObjectState": (
+        "it lies in an archive, and cannot be read", "restore it from the archive (S3 Glacier)"
+    ),
+    "BlobArchived": ("it lies in an archive, and cannot be read", "restore it from the archive"),
+    "QuotaExceeded": ("a quota is used up", "free space, or raise the bucket's quota"),
+    "XMinioAdminBucketQuotaExceeded": (
+        "a quota is used up", "free space, or raise the bucket's quota"
+    ),
+    "ServiceQuotaExceeded": ("a quota is used up", "free space, or raise the quota"),
+}  # fmt: skip
+"""What codes mean that stores answer with status 403, and that no policy mends."""
 _UNSIGNED = "Server failed to authenticate the request"
 """What Azure says of a wrong key, under several codes."""
 _ENDPOINT = {
@@ -85,7 +104,7 @@ def _known(error: Exception, uri: str, what: str) -> tuple[str, str] | None:
     if code in _NO_BUCKET or (not what and isinstance(error, (NotFoundError, FileNotFoundError))):
         kind = "container" if place.scheme == "abfss" else "bucket"
         return (
-            f"there is no {kind} {place.authority}: {said or _first(text)}",
+            f"{NO_BUCKET} {kind} {place.authority}: {said or _first(text)}",
             f"check the {kind}'s name, {_ENDPOINT[place.scheme]}",
         )
     if code in _REGION or "incorrectly configured region" in text:
@@ -96,6 +115,9 @@ def _known(error: Exception, uri: str, what: str) -> tuple[str, str] | None:
         )
     if code in _REFUSED or said.startswith(_UNSIGNED):
         return f"the store refuses the credentials for {uri}: {said}", _CREDENTIALS[place.scheme]
+    if code in _OTHER:
+        why, remedy = _OTHER[code]
+        return f"{uri}: {why}: {said or code}", remedy
     if code in _DENIED or isinstance(error, (PermissionDeniedError, UnauthenticatedError)):
         what = what or ("to list " if "list request" in text else "for ")
         return f"no permission {what}{uri}{': ' if said else ''}{said}", _POLICY

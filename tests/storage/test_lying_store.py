@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import bridge
-from bridge.errors import BridgeError, IndexConflict, StorageFailure
+from bridge.errors import BridgeError, FileUnreadable, IndexConflict, StorageFailure
 from bridge.index.store import IndexStore, next_generation
+from bridge.storage.port import FileStat
 from bridge.storage.routed import open_storage
 from tests.support.memory_store import Answer, Asked, Lie, MemoryStore
 
@@ -175,3 +176,57 @@ def test_43_a_generation_is_never_below_one_that_was_seen(store: MemoryStore) ->
     with pytest.raises(IndexConflict, match="there is generation 5"):
         other.commit(next_generation(None, 1, builder="late"))
     assert index.generations() == [4, 5]
+
+
+def test_43_a_manifest_counts_as_written_if_it_is_there(store: MemoryStore) -> None:
+    def unwritten(asked: Asked, answer: Answer) -> Answer:
+        if asked.method == "PUT" and "/generations/1.json" in asked.key:
+            del store.objects[asked.key]
+            return Answer(200, _ERROR, answer.headers)
+        return answer
+
+    store.lie = unwritten
+    index = IndexStore(open_storage(options=store.options), f"{ROOT}/.skipbridge")
+    with pytest.raises(StorageFailure, match="and it is not there"):
+        index.commit(next_generation(None, 1, builder="b"))
+    store.lie = lambda asked, answer: answer
+    assert index.commit(next_generation(None, 1, builder="b")).generation == 1
+
+
+def test_a_bucket_that_is_missing_is_an_error_of_each_operation(store: MemoryStore) -> None:
+    body = b"<Error><Code>NoSuchBucket</Code><Message>no such bucket</Message></Error>"
+    store.lie = lambda asked, answer: Answer(404, body if asked.method != "HEAD" else b"")
+    uri, storage = f"{ROOT}/f", open_storage(options=store.options)
+    for ask in (
+        lambda: storage.stat(uri),
+        lambda: storage.put(uri, b"x"),
+        lambda: storage.put_if_absent(uri, b"x"),
+        lambda: storage.list_all(ROOT),
+        lambda: storage.list_directories(ROOT),
+        lambda: storage.delete(uri),
+        lambda: storage.read(uri),
+        lambda: storage.read_ranges(uri, [(0, 1)]),
+        lambda: storage.read_state(uri, [(0, 1)]),
+        lambda: storage.copy(FileStat(uri, 1, 1), f"{ROOT}/g"),
+    ):
+        with pytest.raises((StorageFailure, FileUnreadable), match="there is no bucket lake"):
+            ask()
+
+
+@pytest.mark.parametrize(
+    ("code", "wanted"),
+    [
+        ("RequestTimeTooSkewed", "clock"),
+        ("InvalidObjectState", "archive"),
+        ("QuotaExceeded", "quota"),
+    ],
+)
+def test_what_no_policy_mends_is_no_missing_permission(
+    code: str, wanted: str, store: MemoryStore
+) -> None:
+    body = f"<Error><Code>{code}</Code><Message>no</Message></Error>".encode()
+    store.lie = lambda asked, answer: Answer(403, body)
+    storage = open_storage(options=store.options)
+    for ask in (lambda: storage.put(f"{ROOT}/f", b"x"), lambda: storage.read(f"{ROOT}/f")):
+        with pytest.raises((StorageFailure, FileUnreadable), match=wanted):
+            ask()

@@ -236,14 +236,18 @@ class SegmentLog:
         )
         name, content = self._name(number), made.to_bytes()
         try:
-            created = self.storage.put_if_absent(name, content)
+            self.storage.put_if_absent(name, content)
         except StorageFailure:
-            created = False
             # The write may have succeeded although its response was lost: the stored file decides.
             if not self._lies_there(name):
                 raise
-        if not created and self.manifest(number).committer != made.committer:
-            return None
+        try:
+            if self.manifest(number).committer != made.committer:
+                return None
+        except ReadVersionNotFound as error:
+            raise StorageFailure(
+                f"the store says that it has written {name}, and it is not there", "check the store"
+            ) from error
         return parse_manifest(content, name)
 
     def put_files(self, files: FileTable, reader: npt.NDArray[np.int32] | None = None) -> FileSet:
