@@ -12,7 +12,7 @@ from obstore.store import AzureStore, GCSStore, S3Store
 
 from bridge.errors import StorageFailure
 from bridge.storage.again import DEADLINE
-from bridge.storage.uri import Location
+from bridge.storage.uri import Location, without_user
 
 Store = S3Store | GCSStore | AzureStore
 _PREFIXES = {"azure_": "abfss", "google_": "gs"}
@@ -98,12 +98,13 @@ def checked_endpoint(
         return ""
     if not endpoint.lower().startswith(("http://", "https://")):
         raise StorageFailure(
-            f"{name} is {endpoint!r}, not an address with a scheme", f"write https://{endpoint}"
+            f"{name} is {without_user('//' + endpoint)[2:]!r}, not an address with a scheme",
+            f"write https://{without_user('//' + endpoint)[2:]}",
         )
     allowed = client.get("allow_http") or _http_by_environment(scheme)
     if endpoint.lower().startswith("http://") and not allowed:
         raise StorageFailure(
-            f"{name} is {endpoint}, and plain HTTP is not allowed: "
+            f"{name} is {without_user(endpoint)}, and plain HTTP is not allowed: "
             "it carries keys and data unencrypted",
             "write https://, or set storage.allow_http = true if the network is yours",
         )

@@ -74,7 +74,7 @@ def canonical(text: str) -> str:
             return f"file://{path}"
     elif scheme in _BUCKETS and rest.startswith("//"):
         begin = rest.find("/", 2)
-        if begin > 2 and not is_unusual(rest[begin:]):
+        if begin > 2 and not is_unusual(rest[begin:]) and "@" not in rest[:begin]:
             return f"{_SCHEMES[scheme]}:{rest}"
     return str(parse(text))
 
@@ -107,6 +107,11 @@ def parse(text: str) -> Location:
         authority = authority.lower() if ":" in authority else authority
     elif not authority:
         raise InvalidUri(f"no bucket in {text!r}", f"write {scheme}://bucket/key")
+    if scheme in ("s3", "gs") and "@" in authority:
+        raise InvalidUri(
+            f"{without_user(text)} was given with credentials in it, which logs would show",
+            "give them by the storage.* options or the environment",
+        )
     if scheme == "abfss":
         authority = _azure(authority, text)
     return Location(scheme, authority, _path(path, text, scheme))

@@ -16,10 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import bridge
-from bridge.errors import BridgeError, FileUnreadable, IndexConflict, StorageFailure
+from bridge.errors import BridgeError, FileUnreadable, IndexConflict, InvalidUri, StorageFailure
 from bridge.index.store import IndexStore, next_generation
 from bridge.storage.port import FileStat
 from bridge.storage.routed import open_storage
+from bridge.storage.uri import canonical
 from tests.support.memory_store import Answer, Asked, Lie, MemoryStore
 
 ROOT = "s3://lake/t"
@@ -230,3 +231,14 @@ def test_what_no_policy_mends_is_no_missing_permission(
     for ask in (lambda: storage.put(f"{ROOT}/f", b"x"), lambda: storage.read(f"{ROOT}/f")):
         with pytest.raises((StorageFailure, FileUnreadable), match=wanted):
             ask()
+
+
+def test_credentials_in_addresses_are_never_printed() -> None:
+    for uri in ("s3a://KEY:SECRET@bucket/t", "s3://KEY:SECRET@bucket", "gs://KEY:SECRET@b/t"):
+        with pytest.raises(InvalidUri) as caught:
+            canonical(uri)
+        assert "SECRET" not in str(caught.value) and "KEY" not in str(caught.value)
+    for endpoint in ("http://me:SECRET@host:9000", "me:SECRET@host"):
+        with pytest.raises(StorageFailure) as failed:
+            open_storage("s3://b", {"endpoint": endpoint})
+        assert "SECRET" not in str(failed.value) and "host" in str(failed.value)
