@@ -29,7 +29,7 @@ from tests.engines.hive_stack import FETCH, TEZ, HookedHive, hooked_hive
 from tests.engines.test_differential_trino import SEED, SHOWN, forget
 from tests.tiers import examples
 
-ROUNDS, QUERIES, JOBS = examples((1, 20, 2), (1, 20, 2), (5, 200, 20))
+ROUNDS, QUERIES, JOBS = examples((1, 8, 1), (1, 20, 2), (5, 200, 20))
 ROUNDS = int(os.environ.get("DIFFERENTIAL_ROUNDS") or ROUNDS)
 # Hive's reader converts less, and fails over a field of a struct that the file lacks.
 TASTE = Taste(converted=False, bare=False, lacking=False)

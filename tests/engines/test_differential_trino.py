@@ -29,7 +29,7 @@ from tests.engines.stack import Stack
 from tests.tiers import examples, nightly
 
 SEED = os.environ.get("DIFFERENTIAL_SEED") or (str(time.time_ns()) if nightly() else "2")
-ROUNDS, QUERIES = examples((1, 60), (1, 60), (12, 500))
+ROUNDS, QUERIES = examples((1, 30), (1, 60), (12, 500))
 ROUNDS = int(os.environ.get("DIFFERENTIAL_ROUNDS") or ROUNDS)
 THREADS = 4
 SHOWN = 5

@@ -113,7 +113,14 @@ class Place:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-@pytest.fixture(params=["local", "s3", "hdfs", "azure"])
+@pytest.fixture(
+    params=[
+        "local",
+        "s3",
+        pytest.param("hdfs", marks=pytest.mark.full),
+        pytest.param("azure", marks=pytest.mark.full),
+    ]
+)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     name = tmp_path.name
     match request.param:
