@@ -16,6 +16,7 @@ bytes.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shutil
 import tempfile
@@ -164,6 +165,7 @@ class CachedIndex:
             source.manifest, files, self.recipes, (each.column for each in self.columns)
         )
         self.trust = Trust(meta["writers"], files.column("writer").to_numpy())
+        self._believed = f"{LAYOUT}-{hashlib.sha256(repr(self.trust.told).encode()).hexdigest()}"
         self.limits = limits
         self._source = source
         self._lock = threading.Lock()
@@ -175,7 +177,7 @@ class CachedIndex:
         self._slots: list[npt.NDArray[np.int64]] | None = None
         for path in sorted(directory.glob("*.json")):
             if path.name != "meta.json":
-                self._places |= read_pack(path)
+                self._places |= read_pack(path, self._believed)
 
     def keeps(self, part: str, files: int, size: int) -> None:
         """Tells how many files, and bytes of arrays, a part of this index keeps from now on.
@@ -253,7 +255,7 @@ class CachedIndex:
             for i in range(0, len(missing), step):
                 pack = self._write(missing[i : i + step])
                 with self._lock:
-                    self._places |= read_pack(pack)
+                    self._places |= read_pack(pack, self._believed)
             trim(self.directory, self.limits.disk)
 
     def scan(self) -> Iterator[Loaded]:
@@ -365,7 +367,7 @@ class CachedIndex:
         keys = [column.key for column in columns]
         parts = [(file.read(keys), slots) for file, slots in self._shards()]
         self.directory.mkdir(mode=0o700, exist_ok=True)  # another process may have evicted it
-        with PackWriter(self.directory) as pack:
+        with PackWriter(self.directory, self._believed) as pack:
             for column in columns:
                 rows = [_part(t[column.key], slots) for t, slots in parts if column.key in t]
                 slot, found = np.empty(0, np.int64), no_rows()  # the column is in dead files only

@@ -177,8 +177,9 @@ def read_cells(rounded: Loaded, edges: Loaded) -> QuantisedBounds:
 class PackWriter:
     """Writes one pack. Readers see it after `finish` has returned."""
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+    def __init__(self, directory: Path, believed: str) -> None:
+        """``believed``: names what its columns depend on beside the generation."""
+        self._directory, self._believed = directory, believed
         self._name = uuid.uuid4().hex
         self._stack = contextlib.ExitStack()
         self._files: dict[str, Any] = {}
@@ -239,6 +240,7 @@ class PackWriter:
         sizes = {form: (self._directory / form).stat().st_size for form in self._schemas}
         aside = self._directory / f".{self._name}.tmp"
         body = {"sizes": sizes, "schemas": self._schemas, "columns": self._columns}
+        body["believed"] = self._believed
         aside.write_bytes(sealed(body))
         sync(aside)
         return aside.rename(self._directory / f"{self._name}.json")
@@ -290,10 +292,16 @@ def ascend(arrays: Mapping[str, pa.Array]) -> bool:
     return True
 
 
-def read_pack(path: Path) -> dict[str, PackedRange]:
-    """The columns of a pack, by key; empty if one of its files is missing or has another size."""
+def read_pack(path: Path, believed: str) -> dict[str, PackedRange]:
+    """The columns of a pack, by key; empty if one of its files is missing or has another size.
+
+    Empty too if it was written under another ``believed``: a process of another version may have
+    written into the directory.
+    """
     try:
         body = unsealed(path.read_bytes())
+        if body["believed"] != believed:
+            return {}
         schemas = {}
         for form, size in body["sizes"].items():
             if (path.parent / form).stat().st_size != size:

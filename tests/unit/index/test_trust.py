@@ -16,6 +16,7 @@ import pytest
 from bridge.file_formats.readers import parquet_writers
 from bridge.file_formats.readers.parquet_statistics import FooterReader
 from bridge.file_formats.readers.parquet_writers import LISTED, NO_DOUBTS, Doubts, doubts_about
+from bridge.index.local_cache import cache_index
 from bridge.index.manifest import BELIEVED
 from bridge.index.shard import DIRECTORY, write_columns
 from bridge.index.trust import NotBelieved
@@ -181,6 +182,28 @@ def test_a_new_rule_needs_no_new_build(lake: Lake, monkeypatch: pytest.MonkeyPat
     doubts_about.cache_clear()
     assert lake.column("i", BIGINT).null_count.tolist() == [-1]
     assert lake.build().read == 0
+
+
+@pytest.mark.rule("37")
+def test_a_process_that_believes_more_spoils_no_shared_copy(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It writes columns into the directory that another version of the program has made anew."""
+    _renamed(lake.write("a", {"i": [1, None]}), UNLISTED)
+    lake.build()
+    store = lake.store()
+    manifest = store.latest()
+    assert manifest is not None
+    with monkeypatch.context() as other:
+        other.setattr(parquet_writers, "LISTED", {**LISTED, "some writer": (98,)})
+        doubts_about.cache_clear()
+        believing = cache_index(manifest, store, tmp_path / "copies")
+    doubts_about.cache_clear()
+    cache_index(manifest, store, tmp_path / "copies")
+    (column,) = believing.columns
+    assert believing.load(column).nulls.tolist() == [1]
+    found = cache_index(manifest, store, tmp_path / "copies")
+    assert found.load(column).nulls.tolist() == [-1]
 
 
 @pytest.mark.rule("37")
