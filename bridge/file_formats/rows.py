@@ -72,14 +72,56 @@ def pieces(batch: pa.RecordBatch, most: int = BATCH_BYTES) -> Iterator[pa.Record
             half = part.num_rows // 2
             pending += [part.slice(half), part.slice(0, half)]
             continue
-        columns = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in part]
+        columns = [without_dictionaries(column) for column in part.columns]
         yield pa.RecordBatch.from_arrays(columns, names=part.schema.names)
 
 
+def without_dictionaries(array: pa.Array) -> pa.Array:
+    """The values themselves in place of codes, at any depth."""
+    if pa.types.is_dictionary(array.type):
+        return array.dictionary_decode()
+    plain = _plain(array.type)
+    return array if plain == array.type else array.cast(plain)
+
+
+def _plain(held: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(held):
+        return held.value_type
+    if not _has_dictionary(held):
+        return held
+    fields = [held.field(i) for i in range(held.num_fields)]
+    fields = [field.with_type(_plain(field.type)) for field in fields]
+    if pa.types.is_struct(held):
+        return pa.struct(fields)
+    if pa.types.is_map(held):
+        return pa.map_(
+            _plain(held.key_field.type), held.item_field.with_type(_plain(held.item_type))
+        )
+    if pa.types.is_fixed_size_list(held):
+        return pa.list_(fields[0], held.list_size)
+    return pa.large_list(fields[0]) if pa.types.is_large_list(held) else pa.list_(fields[0])
+
+
+def _has_dictionary(held: pa.DataType) -> bool:
+    if pa.types.is_dictionary(held):
+        return True
+    return any(_has_dictionary(held.field(i).type) for i in range(held.num_fields))
+
+
 def decoded_bytes(array: pa.Array) -> int:
-    """The bytes of an array, and of what a dictionary's codes stand for."""
-    if not pa.types.is_dictionary(array.type):
+    """The bytes of an array, and of what a dictionary's codes stand for, at any depth."""
+    held = array.type
+    if not _has_dictionary(held):
         return int(array.nbytes)
+    if pa.types.is_struct(held):
+        return sum(map(decoded_bytes, array.flatten()))
+    if pa.types.is_nested(held):
+        if pa.types.is_map(held):
+            first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
+            parts = [each.slice(first, last - first) for each in (array.keys, array.items)]
+        else:
+            parts = [array.flatten()]
+        return 8 * len(array) + sum(map(decoded_bytes, parts))
     values = array.dictionary
     if pa.types.is_nested(values.type) or not len(values):
         return int(array.nbytes)
