@@ -135,8 +135,9 @@ class ColumnView:
         size = _bytes(found)
         with self._lock:
             self.problems.pop(".".join(key[0]), None)
+            _, before = self._cache.pop(key, (None, 0))  # of a thread that joined it beside this
             self._cache[key] = (found, size)
-            self._held += size
+            self._held += size - before
             self._busy.pop(key, None)
             while self._held > self.compiled.limits.memory and len(self._cache) > 1:
                 _, (_, dropped) = self._cache.popitem(last=False)

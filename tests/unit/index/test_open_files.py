@@ -19,6 +19,7 @@ import pytest
 from bridge.errors import LimitExceeded
 from bridge.expression.builders import eq
 from bridge.expression.nodes import BoundReference
+from bridge.index.column_view import ColumnView
 from bridge.index.kinds.bloom import KIND
 from bridge.index.local_cache import CacheLimits
 from bridge.index.open_files import OpenFiles
@@ -27,7 +28,7 @@ from bridge.planner.planner import Planner
 from bridge.storage import local_errors, store_errors
 from bridge.table.directory_lister import DirectoryLister
 from bridge.table.model import Column
-from bridge.types import BIGINT
+from bridge.types import BIGINT, TRINO
 from tests.support.lake import Lake, kept
 from tests.tiers import examples, seed
 
@@ -96,6 +97,18 @@ def test_what_is_freed_leaves_the_books() -> None:
     del one, three
     gc.collect()
     assert books.kept == (1, 90)
+
+
+def test_a_column_that_two_threads_join_counts_once(lake: Lake) -> None:
+    """Both do after a release, which one of them waited through."""
+    lake.write("a", {"i": [1]})
+    lake.build()
+    view = ColumnView(lake.snapshot().local)
+    i = BoundReference(("i",), BIGINT)
+    found = view.column(i, TRINO)
+    ((key, (_, size)),) = view._cache.items()
+    view._keep(key, found)
+    assert view._held == size > 0
 
 
 @contextmanager
