@@ -107,7 +107,8 @@ def _stream(content: bytes, names: list[str], path: Path) -> Rows:
 def _facts(content: bytes, names: list[str], path: Path) -> Rows:
     path.write_bytes(content)
     columns = tuple(Column(name, BIGINT) for name in names)
-    fact = FactFile(f"file://{path}", len(content), 0, None, "parquet", columns)
+    written = path.stat().st_mtime_ns // 1000
+    fact = FactFile(f"file://{path}", len(content), written, None, "parquet", columns)
     opened = open_facts(open_storage(), fact, columns)
     return _of(pa.Table.from_batches(opened.batches(), opened.schema), names)
 
