@@ -1,14 +1,15 @@
 """The rows of one file slice: its base file merged with its logs.
 
 The law: the rows are those that Spark reads. Blocks apply in their order; a row's key finds its
-earlier version; the table's rules say which of the two counts. Among rows of the base file with the
-same key only the first meets the logs, as in Hudi; where Hudi would go by position, the slice is
-refused. No filter may be applied before: it could remove the version that counts.
+earlier version; the table's rules say which of the two counts. If every block tells the places of
+its rows in the base file, rows meet by place, as in Hudi; else by key, and among rows of the base
+file with the same key only the first meets the logs. The row at each place must have the block's
+key. No filter may be applied before: it could remove the version that counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -26,10 +27,12 @@ from bridge.file_formats.readers.hudi.log_format import (
     Header,
     LogBlock,
     blocks_in_merge_order,
+    damage,
     read_logs,
 )
 from bridge.file_formats.readers.hudi.log_records import deletes_of, field_names, rows_of
 from bridge.file_formats.readers.hudi.parquet_table import parquet_table
+from bridge.file_formats.readers.hudi.record_positions import Places, positions_of
 from bridge.file_formats.readers.hudi.times import Times, of_file
 from bridge.storage.one_version import OneVersion
 from bridge.storage.port import UNKNOWN_TIME, FileStat, Storage
@@ -46,6 +49,8 @@ from bridge.table.hudi.merge_rules import (
 _IS_DELETED = "_hoodie_is_deleted"
 _OPERATION = "_hoodie_operation"
 _DELETIONS = ("D", "-U")
+_Versions = dict[Hashable, "_Version"]
+"""By key; by place in the base file if all blocks tell places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +108,14 @@ def read_slice(
     blocks = blocks_in_merge_order(read_logs(storage, logs), is_valid)
     if not blocks:
         return found.select(wanted)
-    versions, rows = _merge_logs(blocks, needed, rules, ordering, log_columns, times)
-    if not rules.legacy and any(Header.RECORD_POSITIONS in block.header for block in blocks):
-        _refuse_duplicates(found, versions, rules)
-    keep, over = _over_base(found, versions, rules, ordering)
+    written = "" if base is None else base[0].rpartition("_")[2].partition(".")[0]
+    places = [positions_of(block, written) for block in blocks]
+    told = _Told(rules, _keys(found, rules) if _needs_keys(places, rules) else [])
+    by_place = all(each is not None for each in places)
+    pairs = zip(blocks, places, strict=True)
+    versions, rows = _merge_logs(pairs, needed, rules, ordering, log_columns, times, told, by_place)
+    met = np.sort(np.array(list(versions), np.int64)) if by_place else None
+    keep, over = _over_base(found, versions, rules, ordering, met)
     taken = pa.array(np.array(over, np.int64))
     return pa.concat_tables([found.filter(keep), rows.take(taken)]).select(wanted)
 
@@ -169,37 +178,105 @@ def _damage_is_told(uri: str) -> Iterator[None]:
         ) from error
 
 
+def _needs_keys(places: Sequence[Places | None], rules: MergeRules) -> bool:
+    return rules.may_name_key or any(each is not None for each in places)
+
+
+class _Told:
+    """What log blocks say of the keys of rows, against the base file's rows.
+
+    Args:
+        base: the keys of the base file's rows, in its order.
+    """
+
+    def __init__(self, rules: MergeRules, base: list[str]) -> None:
+        self._base = base
+        self._name = f"{rules.key_fields[0]}:" if rules.may_name_key else ""
+        self._named = self._stripped = False
+        self.see(base)
+
+    def see(self, keys: list[str]) -> None:
+        """The keys of more rows. Errors: UnsupportedTable."""
+        if self._name:
+            self._named |= any(key.startswith(self._name) for key in keys)
+            self._refuse_doubt()
+
+    def bare(self, key: str) -> str:
+        """The key of a deletion, as rows have it. Errors: UnsupportedTable."""
+        if not self._name or not key.startswith(self._name):
+            return key
+        self._stripped = True
+        self._refuse_doubt()
+        return key.removeprefix(self._name)
+
+    def _refuse_doubt(self) -> None:
+        if self._named and self._stripped:
+            raise UnsupportedTable(
+                f"keys of rows begin with {self._name!r}, as keys of deleted rows do, so it is not "
+                "sure which rows the log deletes",
+                "compact the table, or read it with the engine",
+            )
+
+    def check(self, block: LogBlock, keys: Sequence[str], places: Places) -> None:
+        """Whether the base file has a block's keys where it says.
+
+        Errors:
+            FileCorrupt.
+        """
+        if len(keys) != len(places):
+            detail = f"it has {len(keys)} records and positions of {len(places)}"
+            raise damage(block.uri, block.offset, detail)
+        for key, place in zip(keys, places.tolist(), strict=True):
+            have = self._base[place] if place < len(self._base) else None
+            if have != key:
+                detail = f"it changes the row {key!r} at position {place} of the base file, which "
+                detail += "has no such row" if have is None else f"holds {have!r}"
+                raise damage(block.uri, block.offset, detail)
+
+
 def _merge_logs(
-    blocks: Sequence[LogBlock],
+    blocks: Iterable[tuple[LogBlock, Places | None]],
     schema: pa.Schema,
     rules: MergeRules,
     ordering: Ordering,
     log_columns: LogColumns | None,
     times: Times,
-) -> tuple[dict[str, _Version], pa.Table]:
-    """The version of each key that counts among the logs, and the rows of all logs."""
-    versions: dict[str, _Version] = {}
+    told: _Told,
+    by_place: bool,
+) -> tuple[_Versions, pa.Table]:
+    """The version of each row that counts among the logs, and the rows of all logs."""
+    versions: _Versions = {}
     tables = [schema.empty_table()]
     first = 0
-    for block in blocks:
+
+    def of(block: LogBlock, keys: list[str], places: Places | None) -> Sequence[Hashable]:
+        if places is None:
+            return keys
+        told.check(block, keys, places)
+        return places.tolist() if by_place else keys
+
+    for block, places in blocks:
         if block.type is BlockType.DELETE:
-            for record in deletes_of(block):
-                old = versions.get(record.key)
+            records = deletes_of(block)
+            keys = [told.bare(record.key) for record in records]
+            for record, row in zip(records, of(block, keys, places), strict=True):
+                old = versions.get(row)
                 new = _Version(-1, ordering.of_delete(record.ordering), True)
                 if old is None or _delete_counts(new, old, rules, ordering):
-                    versions[record.key] = new
+                    versions[row] = new
             continue
         by_id = _by_id(block, rules, log_columns) if log_columns is not None else {}
         table = rows_of(block, schema, by_id, of_file(times, by_id))
         tables.append(table)
         keys = _keys(table, rules)
+        told.see(keys)
         values = ordering.values(table)
         deleted = _deleted(table, rules)
-        for i, key in enumerate(keys):
-            old = versions.get(key)
+        for i, row in enumerate(of(block, keys, places)):
+            old = versions.get(row)
             new = _Version(first + i, values[i], deleted[i])
             if old is None or _row_counts(new, old, rules, ordering):
-                versions[key] = new
+                versions[row] = new
         first += table.num_rows
     return versions, pa.concat_tables(tables)
 
@@ -267,30 +344,28 @@ def _counts_over_base(
     return ordering.not_before(new.ordering, base_ordering)
 
 
-def _refuse_duplicates(base: pa.Table, versions: dict[str, _Version], rules: MergeRules) -> None:
-    """Errors: UnsupportedTable if keys do not tell which row of the base file a version is of."""
-    keys = _keys(base.take(pa.array(_meeting(base, versions, rules))), rules)
-    if len(set(keys)) < len(keys):
-        raise UnsupportedTable(
-            f"{len(keys) - len(set(keys))} rows of a base file have the record key of another row, "
-            "and the logs update them by position",
-            "remove the duplicates, compact the table, or read it with the engine",
-        )
-
-
 def _over_base(
-    base: pa.Table, versions: dict[str, _Version], rules: MergeRules, ordering: Ordering
+    base: pa.Table,
+    versions: _Versions,
+    rules: MergeRules,
+    ordering: Ordering,
+    places: Places | None,
 ) -> tuple[pa.Array, list[int]]:
-    """A mask of the rows of the base file that stay, and the rows of the logs that come in."""
+    """A mask of the rows of the base file that stay, and the rows of the logs that come in.
+
+    Args:
+        places: of the versions in the base file; None: they go by key.
+    """
     keep = np.ones(base.num_rows, np.bool_)
     left = dict(versions)
     added: list[int] = []
     if base.num_rows and versions:
-        met = _meeting(base, versions, rules)
+        met = _meeting(base, versions, rules) if places is None else places
         rows = base.take(pa.array(met))
         values = ordering.values(rows)
-        for place, key, value in zip(met, _keys(rows, rules), values, strict=True):
-            version = left.pop(key, None)
+        names = _keys(rows, rules) if places is None else places.tolist()
+        for place, name, value in zip(met, names, values, strict=True):
+            version = left.pop(name, None)
             if version is not None and _counts_over_base(version, value, rules, ordering):
                 keep[place] = False
                 if not version.deleted:
@@ -299,7 +374,7 @@ def _over_base(
     return pa.array(keep), added
 
 
-def _meeting(base: pa.Table, versions: dict[str, _Version], rules: MergeRules) -> Any:
+def _meeting(base: pa.Table, versions: _Versions, rules: MergeRules) -> Any:
     """The places in the base file whose keys are in the logs."""
     if rules.key_fields == (RECORD_KEY,):
         known = pa.array(list(versions), pa.string())

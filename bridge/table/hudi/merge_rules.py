@@ -33,6 +33,9 @@ RECORD_KEY = "_hoodie_record_key"
 _PROPERTY = "hoodie.record.merge.property."
 _DELETE_FIELD = "hoodie.payload.delete.field"
 _DELETE_MARKER = "hoodie.payload.delete.marker"
+_BARE = frozenset(
+    {"simple", "nonpartition", "nonpartitioned", "timestamp", "timestampbased", "custom"}
+)
 _HINT = "compact the table and read its base files, or read it with the engine"
 
 
@@ -45,6 +48,8 @@ class MergeRules:
             key always over the base file.
         ordering_fields: empty: the later version counts. A dot leads into a struct.
         key_fields: ``(RECORD_KEY,)``, or the table's own columns if it has no meta columns.
+        may_name_key: deletions may spell a key of one field ``id:2`` or ``2``: the table's key
+            generator does one or the other by its release and settings.
         delete_marker: column and text; a row with the text there is a deletion.
         millis: ordering fields that are milliseconds; deletions may tell them as plain numbers.
     """
@@ -55,6 +60,7 @@ class MergeRules:
     key_fields: tuple[str, ...] = (RECORD_KEY,)
     delete_marker: tuple[str, str] | None = None
     millis: frozenset[str] = frozenset()
+    may_name_key: bool = False
 
 
 def merge_rules(properties: Mapping[str, str]) -> MergeRules:
@@ -98,7 +104,15 @@ def merge_rules(properties: Mapping[str, str]) -> MergeRules:
         ordering_fields(properties),
         (RECORD_KEY,) if populated else keys,
         _delete_marker(properties),
+        may_name_key=not populated and len(keys) == 1 and not _spells_bare_key(properties),
     )
+
+
+def _spells_bare_key(properties: Mapping[str, str]) -> bool:
+    """Whether the key generator writes the key of one field without the field's name."""
+    said = text_of(properties, "hoodie.table.keygenerator.class", "hoodie.table.keygenerator.type")
+    name = said.rpartition(".")[2].lower().removesuffix("keygenerator").replace("_", "")
+    return name.removesuffix("avro") in _BARE
 
 
 def _delete_marker(properties: Mapping[str, str]) -> tuple[str, str] | None:

@@ -70,7 +70,9 @@ def rows(instant: str, *found: Row, **more: Any) -> bytes:
     return avro_block(instant, AVRO, schema)
 
 
-def deletes(instant: str, *keys: tuple[str, Any], version: int = 3) -> bytes:
+def deletes(
+    instant: str, *keys: tuple[str, Any], version: int = 3, header: Mapping[int, str] | None = None
+) -> bytes:
     """Keys with their ordering values: None, or the wrapper's name and the value."""
     found = [
         {
@@ -83,12 +85,13 @@ def deletes(instant: str, *keys: tuple[str, Any], version: int = 3) -> bytes:
     buffer = io.BytesIO()
     fastavro.schemaless_writer(buffer, _delete_schema(), {"deleteRecordList": found})
     content = struct.pack(">ii", version, len(buffer.getvalue())) + buffer.getvalue()
-    return log_block(BlockType.DELETE, {Header.INSTANT_TIME: instant}, content)
+    return log_block(BlockType.DELETE, {Header.INSTANT_TIME: instant, **(header or {})}, content)
 
 
 class Slice:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, base: str = "base.parquet") -> None:
         self.path = path
+        self._name = base
         self.base: tuple[str, int] | None = None
         self.logs: list[tuple[str, int]] = []
 
@@ -100,7 +103,7 @@ class Slice:
                 "ts": pa.array([row[2] for row in found], pa.int64()),
             }
         )
-        path = self.path / "base.parquet"
+        path = self.path / self._name
         pq.write_table(table, path)
         self.base = canonical(str(path)), path.stat().st_size
         return self
@@ -268,17 +271,6 @@ def test_rows_without_an_ordering_value(slice: Slice) -> None:
 def test_only_the_first_of_two_rows_with_a_key_meets_the_logs(slice: Slice) -> None:
     slice.with_base(("a", "one", 1), ("a", "two", 1)).log(rows("1", ("a", "x", 5)))
     assert sorted(slice.read(EVENT).column("v").to_pylist()) == ["two", "x"]
-
-
-@pytest.mark.rule("51")
-def test_duplicates_that_hudi_finds_by_position_are_refused(slice: Slice) -> None:
-    slice.with_base(("a", "one", 1), ("a", "two", 1), ("b", "x", 1))
-    block = avro_block("1", AVRO, [{KEY: "b", "v": "y", "ts": 2}], record_positions="AQA=")
-    slice.log(block)
-    assert sorted(slice.read(EVENT).column("v").to_pylist()) == ["one", "two", "y"]
-    slice.log(avro_block("2", AVRO, [{KEY: "a", "v": "y", "ts": 2}], record_positions="AQA="))
-    with pytest.raises(UnsupportedTable, match="1 rows of a base file"):
-        slice.read(EVENT)
 
 
 def test_keys_of_a_table_without_meta_columns(slice: Slice) -> None:

@@ -19,6 +19,7 @@ import org.apache.hudi.storage.StoragePath;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Optional;
 import java.util.Set;
 
 /** Merges slices with Hudi's own reader, so that rows are those that Hudi's engines return. */
@@ -63,14 +64,17 @@ public final class HudiSliceMerger
         TypedProperties properties = new TypedProperties();
         properties.putAll(table.getTableConfig().getProps());
         properties.setProperty(HoodieMemoryConfig.SPILLABLE_MAP_BASE_PATH.key(), spill.path().toString());
-        LogRecords records = new LogRecords(context.sizes(), logs, new OlderBlocks(request.files(), logs), maxMemoryBytes);
+        Option<HoodieBaseFile> base = Option.ofNullable(request.basePath().map(HoodieBaseFile::new).orElse(null));
+        // a range leaves out rows of the base file before their positions are counted
+        Optional<String> baseInstant = request.basePath().filter(_ -> !table.range().isPresent()).map(_ -> base.get().getCommitTime());
+        LogRecords records = new LogRecords(context.sizes(), logs, new OlderBlocks(request.files(), logs), maxMemoryBytes, baseInstant);
         HoodieFileGroupReader<IndexedRecord> reader;
         try {
             reader = HoodieFileGroupReader.<IndexedRecord>newBuilder()
                     .withReaderContext(context)
                     .withHoodieTableMetaClient(table)
                     .withLatestCommitTime(table.instant())
-                    .withBaseFileOption(Option.ofNullable(request.basePath().map(HoodieBaseFile::new).orElse(null)))
+                    .withBaseFileOption(base)
                     .withLogFiles(request.logs().stream().map(log -> new HoodieLogFile(new StoragePath(log.path()), log.size())))
                     .withPartitionPath(partition(request.logs().getFirst().path(), table.getBasePath()))
                     .withDataSchema(table.schema())

@@ -7,6 +7,7 @@ import org.apache.hudi.common.config.HoodieMemoryConfig;
 import org.apache.hudi.common.config.RecordMergeMode;
 import org.apache.hudi.common.config.TypedProperties;
 import org.apache.hudi.common.engine.HoodieReaderContext;
+import org.apache.hudi.common.model.DeleteRecord;
 import org.apache.hudi.common.model.HoodieLogFile;
 import org.apache.hudi.common.model.HoodieRecord;
 import org.apache.hudi.common.schema.HoodieSchema;
@@ -35,8 +36,10 @@ import org.apache.hudi.storage.HoodieStorage;
 import java.io.IOException;
 import java.io.Serializable;
 import java.io.UncheckedIOException;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
@@ -54,11 +57,14 @@ final class LogRecords
     private final LogStorage logs;
     private final OlderBlocks older;
     private final long maxMemoryBytes;
+    private final Optional<String> baseInstant;
     private long keptBytes;
     private Buffer buffer;
 
-    LogRecords(RecordSizes sizes, LogStorage logs, OlderBlocks older, long maxMemoryBytes)
+    /** @param baseInstant that wrote the base file */
+    LogRecords(RecordSizes sizes, LogStorage logs, OlderBlocks older, long maxMemoryBytes, Optional<String> baseInstant)
     {
+        this.baseInstant = baseInstant;
         this.maxMemoryBytes = maxMemoryBytes;
         this.sizes = sizes;
         this.logs = logs;
@@ -68,7 +74,7 @@ final class LogRecords
     /** An estimate of the memory that the records take now. */
     long memoryBytes()
     {
-        return buffer == null ? 0 : buffer.inMemory() * sizes.last() + keptBytes;
+        return buffer == null ? 0 : buffer.inMemory() * sizes.last() + buffer.positions.bytes() + keptBytes;
     }
 
     @Override
@@ -111,6 +117,8 @@ final class LogRecords
         private final Set<String> mergedNames;
         private final boolean[] merged;
         private final Schema tableSchema;
+        private final Positions positions;
+        private Iterator<Long> places;
 
         Buffer(
                 HoodieReaderContext<IndexedRecord> context,
@@ -126,6 +134,79 @@ final class LogRecords
             this.mergedNames = mergedNames(table.getTableConfig(), orderingFields);
             this.merged = merged();
             this.tableSchema = context.getSchemaHandler().getTableSchema().toAvroSchema();
+            this.positions = new Positions(table.getTableConfig(), baseInstant);
+        }
+
+        @Override
+        public void processDataBlock(HoodieDataBlock block, Option<KeySpec> keys)
+                throws IOException
+        {
+            begin(block);
+            super.processDataBlock(block, keys);
+            end();
+        }
+
+        @Override
+        public void processNextDataRecord(BufferedRecord<IndexedRecord> record, Serializable key)
+                throws IOException
+        {
+            positions.see(record.getRecordKey());
+            super.processNextDataRecord(record, row(record.getRecordKey()));
+        }
+
+        @Override
+        public void processNextDeletedRecord(DeleteRecord record, Serializable key)
+        {
+            String bare = positions.bare(record.getRecordKey());
+            super.processNextDeletedRecord(DeleteRecord.create(bare, record.getPartitionPath(), record.getOrderingValue()), row(bare));
+        }
+
+        private void begin(HoodieLogBlock block)
+                throws IOException
+        {
+            places = positions.of(block);
+            if (places == null && positions.decide()) {
+                // from the first block without positions on, keys decide
+                positions.useKeys();
+                for (Serializable place : new ArrayList<>(records.keySet())) {
+                    BufferedRecord<IndexedRecord> record = records.get(place);
+                    records.remove(place);
+                    records.put(record.getRecordKey(), record);
+                }
+            }
+        }
+
+        /** What the records are kept by: the next position, or the key. */
+        private Serializable row(String key)
+        {
+            if (places == null) {
+                return key;
+            }
+            long place = positions.next(places, key);
+            return positions.decide() ? (Serializable) place : key;
+        }
+
+        private void end()
+        {
+            if (places != null && places.hasNext()) {
+                throw Positions.damaged("it has fewer records than positions", null);
+            }
+        }
+
+        @Override
+        protected boolean hasNextBaseRecord(IndexedRecord row)
+                throws IOException
+        {
+            String key = positions.isEmpty() ? null : readerContext.getRecordContext().getRecordKey(row, readerSchema);
+            long place = positions.check(key);
+            return positions.decide() ? hasNextBaseRecord(row, records.remove(place)) : super.hasNextBaseRecord(row);
+        }
+
+        @Override
+        protected boolean hasNextLogRecord()
+        {
+            positions.checkEnd();
+            return super.hasNextLogRecord();
         }
 
         /** The fields that merging asks for. */
@@ -215,7 +296,9 @@ final class LogRecords
                 throws IOException
         {
             older.columns(block, mergedNames);
+            begin(block);
             super.processDeleteBlock(block);
+            end();
         }
 
         /** Hudi's own way takes classes of Hadoop. */

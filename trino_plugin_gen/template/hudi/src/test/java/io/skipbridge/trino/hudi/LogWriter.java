@@ -9,6 +9,7 @@ import org.apache.hudi.common.model.HoodieAvroIndexedRecord;
 import org.apache.hudi.common.model.HoodieKey;
 import org.apache.hudi.common.model.HoodieRecord;
 import org.apache.hudi.common.table.log.HoodieLogFormat;
+import org.apache.hudi.common.table.log.LogReaderUtils;
 import org.apache.hudi.common.table.log.block.HoodieAvroDataBlock;
 import org.apache.hudi.common.table.log.block.HoodieCommandBlock;
 import org.apache.hudi.common.table.log.block.HoodieDeleteBlock;
@@ -24,16 +25,28 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 
 /** Writes a log with Hudi's own blocks. */
 final class LogWriter
 {
     private final ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     private final Schema schema;
+    private Map<HeaderMetadataType, String> positions = Map.of();
 
     LogWriter(Schema schema)
     {
         this.schema = schema;
+    }
+
+    /** The next block's records are of these positions in the base file that an instant wrote. */
+    LogWriter at(String baseInstant, Long... found)
+            throws IOException
+    {
+        positions = Map.of(
+                HeaderMetadataType.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS, baseInstant,
+                HeaderMetadataType.RECORD_POSITIONS, LogReaderUtils.encodePositions(Set.of(found)));
+        return this;
     }
 
     /** A block of rows; the values are those of the schema's fields. */
@@ -41,7 +54,10 @@ final class LogWriter
             throws IOException
     {
         List<HoodieRecord> records = Arrays.stream(rows).map(this::record).toList();
-        return block(new HoodieAvroDataBlock(records, header(instant), "_hoodie_record_key"));
+        Map<HeaderMetadataType, String> header = header(instant);
+        HoodieAvroDataBlock block = new HoodieAvroDataBlock(records, new HashMap<>(header), "_hoodie_record_key");
+        // without locations of its own, Hudi's block leaves the positions out
+        return block(block.getBlockType(), header, block.getContentBytes(storage()).toByteArray(), block.getLogBlockFooter());
     }
 
     private HoodieRecord record(Object[] values)
@@ -63,7 +79,9 @@ final class LogWriter
     LogWriter deletes(String instant, DeleteRecord... deletes)
             throws IOException
     {
-        return block(new HoodieDeleteBlock(Arrays.stream(deletes).map(delete -> Pair.of(delete, -1L)).toList(), header(instant)));
+        Map<HeaderMetadataType, String> header = header(instant);
+        HoodieDeleteBlock block = new HoodieDeleteBlock(Arrays.stream(deletes).map(delete -> Pair.of(delete, -1L)).toList(), new HashMap<>(header));
+        return block(block.getBlockType(), header, block.getContentBytes(storage()).toByteArray(), block.getLogBlockFooter());
     }
 
     LogWriter rollback(String instant, String target)
@@ -80,6 +98,8 @@ final class LogWriter
         Map<HeaderMetadataType, String> header = new HashMap<>();
         header.put(HeaderMetadataType.INSTANT_TIME, instant);
         header.put(HeaderMetadataType.SCHEMA, schema.toString());
+        header.putAll(positions);
+        positions = Map.of();
         return header;
     }
 
