@@ -39,7 +39,6 @@ _NOT_YET = {
     "39": "both sides of a statement get the whole enforced constraint",
     "42": "no property of a table or a job says whom to ask or what to believe",
     "49": "of two stores the half that can be refused comes first",
-    "50": "an answer about an instant waits for the earlier writes, or names the first one",
 }
 
 

@@ -90,6 +90,11 @@ def clusterings(view: FileSystemView) -> list[Clustering]:
     return sorted(found, key=lambda each: each.instant.requested)
 
 
+def is_clustering(view: FileSystemView, instant: Instant) -> bool:
+    """Whether a pending instant is a clustering. Errors: FileCorrupt."""
+    return instant.action in ("clustering", "replacecommit") and _plan(view, instant) is not None
+
+
 def plan_of(
     instant: Instant, body: Mapping[str, Any], commit: CommitMetadata | None = None
 ) -> Clustering:

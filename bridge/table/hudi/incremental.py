@@ -17,6 +17,7 @@ from bridge.table.hudi.commit_metadata import CommitMetadata
 from bridge.table.hudi.file_names import parse_names
 from bridge.table.hudi.file_slices import FileSlices
 from bridge.table.hudi.file_system_view import FileListing, FileSystemView
+from bridge.table.hudi.pending_writes import refuse_open
 
 _NO_ROWS = frozenset({"COMPACT", "LOG_COMPACT", "INDEX"})
 
@@ -51,8 +52,8 @@ def changes_between(
 
     Errors:
         InvalidRequest: the table has no commit times.
-        ReadVersionNotFound: commits of the range were archived and are not known any more, or
-            files of the version at its end were deleted.
+        ReadVersionNotFound: commits of the range were archived and are not known any more, files of
+            the version at its end were deleted, or a write that may belong to the range is pending.
         FileCorrupt, StorageFailure.
     """
     config, timeline = view.config, view.timeline
@@ -65,6 +66,12 @@ def changes_between(
         i.requested: i.completion or i.requested if config.completes else i.requested
         for i in timeline.completed.values()
     }
+    what = f"the changes after {start or 'the beginning'}"
+    if not config.completes:
+        # A consumer goes on from the newest instant, and would never see an older one.
+        refuse_open(view, what, end or max(when.values(), default=""), start)
+    elif end is not None and end > timeline.last_completion:
+        refuse_open(view, what, end)  # it will be completed later, and perhaps before the end
     chosen = [i for i in when if start < when[i] and (end is None or when[i] <= end)]
     commits = dict(zip(chosen, view.commits(timeline.completed[i] for i in chosen), strict=True))
     commits |= view.archived_commits(start, end)

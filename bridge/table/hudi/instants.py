@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from bridge.errors import ReadVersionNotFound
 from bridge.table.hudi.file_system_view import FileSystemView
+from bridge.table.hudi.pending_writes import refuse_open
 from bridge.table.model import TableName
 
 _INSTANT = re.compile(r"\d{14}(\d{3})?")
@@ -23,8 +24,8 @@ def instant_at(name: TableName, view: FileSystemView, asked: str | datetime) -> 
         asked: an instant's text, or a time with a zone.
 
     Errors:
-        ReadVersionNotFound: the text is no instant, the table is younger, or what was written since
-            a savepoint was archived.
+        ReadVersionNotFound: the text is no instant, the table is younger, a write until then is
+            pending, or what was written since a savepoint was archived.
         FileCorrupt: the archived timeline cannot be read.
     """
     if isinstance(asked, datetime):
@@ -36,6 +37,7 @@ def instant_at(name: TableName, view: FileSystemView, asked: str | datetime) -> 
                 f"{asked[:50]!r} is no instant of {name}", "an instant is yyyyMMddHHmmssSSS"
             )
         text = asked if len(asked) == 17 else f"{asked}999"
+    refuse_open(view, f"the version as of {text}", text)
     found = max((i for i in view.timeline.completed if i <= text), default="")
     first = view.timeline.first_active
     # Archival leaves the commits of savepoints behind, and takes later ones.
