@@ -1,8 +1,9 @@
 """The columns and partition keys of a Hudi table, and what a partition's path tells of them.
 
-The law: a row shows the value that Spark shows, which is the one in its data file. A partition's
-path stands for that value only where the key generator writes the value into the path unchanged
-(hudi#4477 lost rows otherwise). Everywhere else the key is an ordinary column, read from the files.
+The law: a row shows the value that Spark shows. Where the key generator writes values into the path
+unchanged, that is the path's, also of a row that has another one in its file: a global index may
+keep it in its old partition. Everywhere else the key is an ordinary column, read from the files
+(hudi#4477 lost rows otherwise). No value of one partition changes what others show.
 
 =============  ====================================================================================
 keys come      if
@@ -49,8 +50,8 @@ _SIMPLE = frozenset(
     }
 )
 """Key generators, by type or class, that write the values of all partition fields unchanged."""
-
 _OLD_NULL = "default"
+"""What Hudi before 0.12 wrote for NULL. It is a value like others where the type has it."""
 
 
 class KeySource(Enum):
@@ -104,7 +105,7 @@ def layout(
     in_files = not config.drops_partition_columns and all(k.name.lower() in held for k in keys)
     tells = _unchanged(keys, config, held) if in_files else _are_fields(keys, config)
     if tells:
-        values = _values(keys, config, paths, in_files)
+        values = _values(keys, config, paths)
         if values is not None:
             return Layout(replace(table, columns=columns), KeySource.PATHS, values)
     if in_files:
@@ -159,12 +160,12 @@ def _are_fields(keys: Sequence[Column], config: HudiTableConfig) -> bool:
 
 
 def _values(
-    keys: Sequence[Column], config: HudiTableConfig, paths: Sequence[str], in_files: bool
+    keys: Sequence[Column], config: HudiTableConfig, paths: Sequence[str]
 ) -> dict[str, tuple[str | None, ...]] | None:
     """The keys' values by path; None if some path has not their shape, or two have the same values.
 
-    Where the files hold the keys, a path that may be spelled in another way than the table's
-    properties say now has not either.
+    As in Hudi, a level may name its key or not, whatever the table's properties say now, and is
+    unescaped either way.
     """
     found: dict[str, tuple[str | None, ...]] = {}
     for path in paths:
@@ -172,37 +173,21 @@ def _values(
         if len(levels) != len(keys):
             return None
         values: list[str | None] = []
-        for key, level in zip(keys, levels, strict=True):
-            text = level
-            if config.hive_style:
-                name, equals, text = level.partition("=")
-                if not equals or name.lower() != key.name.lower():
-                    return None
-            elif not in_files and level.lower().startswith(f"{key.name.lower()}="):
-                text = level.partition("=")[2]  # the writer's setting was another one
-            if in_files and _is_doubtful(text, key, config):
+        for key, text in zip(keys, levels, strict=True):
+            name, equals, rest = text.partition("=")
+            if equals and name.lower() == key.name.lower():
+                text = rest
+            elif equals and config.hive_style:
                 return None
-            value = text.replace("/", "-") if config.slash_dates else text
-            value = unescape(value) if config.url_encoded else value
+            value = unescape(text.replace("/", "-") if config.slash_dates else text)
             if not value:
                 return None
             # Holds NULL and the empty text; Spark shows NULL for both.
             known = None if value == NULL_MARKER else value
             if parse_value(known, key.type) is UNPARSABLE:
-                return None
+                if value != _OLD_NULL:
+                    return None
+                known = None
             values.append(known)
         found[path] = tuple(values)
     return found if len(set(found.values())) == len(found) else None
-
-
-def _is_doubtful(text: str, key: Column, config: HudiTableConfig) -> bool:
-    """Whether a level may be spelled by a writer with other settings, or by one of Hudi before 0.12
-
-    Such a writer wrote NULL as ``default``. Writers may differ in their settings from the table's
-    properties, which older releases did not record.
-    """
-    if text == _OLD_NULL:
-        return True
-    if not config.hive_style and text.lower().startswith(f"{key.name.lower()}="):
-        return True
-    return not config.url_encoded and unescape(text) != text

@@ -385,12 +385,10 @@ def test_a_body_that_was_rewritten_is_read_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "values"),
-    [("x", ("x",)), ("day=x", None), ("DAY=x", None), ("default", None), ("a%20b", None)],
+    ("path", "value"),
+    [("x", "x"), ("day=x", "x"), ("DAY=x", "x"), ("default", "default"), ("a%20b", "a b")],
 )
-def test_paths_that_may_not_be_the_value(
-    tmp_path: Path, path: str, values: tuple[str, ...] | None
-) -> None:
+def test_values_of_paths(tmp_path: Path, path: str, value: str) -> None:
     written = HudiTable(
         tmp_path / "t",
         6,
@@ -401,10 +399,7 @@ def test_paths_that_may_not_be_the_value(
     day = Column("day", STRING)
     table = Table(TableName("d", "t"), (), (day,), written.uri, "parquet", {})
     found = layout(table, config, (day,), (path,), True)
-    if values is None:
-        assert found.source is KeySource.FILES
-    else:
-        assert found.values == {path: values}
+    assert found.values == {path: (value,)}
 
 
 @pytest.mark.parametrize("dropped", [False, True], ids=["in files", "in paths alone"])
@@ -424,10 +419,10 @@ def test_paths_with_the_same_value_are_two_partitions(
 
 
 def test_paths_in_hive_style_by_a_writer_of_its_own(tmp_path: Path) -> None:
-    """Spark shows what stands after the column's name, if files lack the column."""
-    found = _layout(tmp_path, {}, ("day=x", "y", "other=z"), True)
-    assert found.values == {"day=x": ("x",), "y": ("y",), "other=z": ("other=z",)}
-    assert _layout(tmp_path, {}, ("day=x", "y"), False).source is KeySource.FILES
+    """Spark shows what stands after the column's name."""
+    for dropped in (False, True):
+        found = _layout(tmp_path, {}, ("day=x", "y", "other=z"), dropped)
+        assert found.values == {"day=x": ("x",), "y": ("y",), "other=z": ("other=z",)}
 
 
 class Registered:
