@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
 
 from bridge.storage.routed import open_storage
 from bridge.storage.uri import canonical
+from bridge.table.hudi.file_sets import file_set
 from bridge.table.hudi.file_system_view import FileListing, FileSystemView
 from bridge.table.hudi.metadata_table import Incomplete, read_file_listing
 from tests.support.hudi_fixtures import HudiFixture, hudi_fixtures
+from tests.tiers import examples
 
 WITH_ONE = [f for f in hudi_fixtures() if (f.path() / ".hoodie" / "metadata" / "files").exists()]
 
@@ -49,3 +52,29 @@ def test_slices_are_those_of_a_listing_of_storage(fixture: HudiFixture) -> None:
     assert not isinstance(some, Incomplete)
     assert some.partitions == (one,)
     assert some.names.to_pylist() == listing.names.to_pylist()[: listing.counts[0]]
+
+
+@pytest.mark.parametrize("fixture", WITH_ONE[:: examples(12, 6, 1)], ids=lambda f: f.id)
+@pytest.mark.parametrize("seed", range(examples(2, 3, 10)))
+def test_a_damaged_one_is_passed_over(
+    fixture: HudiFixture, seed: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = fixture.unpack(tmp_path)
+    view = FileSystemView.open(open_storage(), canonical(str(table)))
+    whole = view.slices(files=file_set(open_storage(), view))
+    luck = random.Random(seed)
+    held = sorted(f for f in (table / ".hoodie/metadata/files").iterdir() if f.suffix != ".crc")
+    warned = 0
+    for _ in range(10):
+        file = luck.choice([f for f in held if f.stat().st_size > 200])
+        content = file.read_bytes()
+        bent = bytearray(content)
+        bent[luck.randrange(len(bent))] ^= 1 << luck.randrange(8)
+        file.write_bytes(bytes(bent))
+        caplog.clear()
+        found = view.slices(files=file_set(open_storage(), view))
+        warned += any("metadata table cannot be read" in each for each in caplog.messages)
+        assert found.base_paths == whole.base_paths
+        assert found.log_paths == whole.log_paths
+        file.write_bytes(content)
+    assert warned

@@ -1,7 +1,7 @@
 """The files of a Hudi table where its commits no longer tell them all.
 
-The metadata table's ``files`` partition is asked first. A table without one is listed: a directory
-belongs to it if it holds ``.hoodie_partition_metadata``, as in Hudi.
+The metadata table's ``files`` partition is asked first. A table without one, or with a damaged one,
+is listed: a directory belongs to it if it holds ``.hoodie_partition_metadata``, as in Hudi.
 """
 
 from __future__ import annotations
@@ -11,7 +11,13 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 
-from bridge.errors import BridgeError
+from bridge.errors import (
+    BridgeError,
+    FileChanged,
+    FileCorrupt,
+    FileUnreadable,
+    UnsupportedTable,
+)
 from bridge.storage.port import FileTable, Storage
 from bridge.table.hudi.file_names import parse_names
 from bridge.table.hudi.file_system_view import FileListing, FileSystemView
@@ -36,10 +42,18 @@ def file_set(storage: Storage, view: FileSystemView, pool: Executor | None = Non
     if pool is None:
         with ThreadPoolExecutor(_THREADS, "skipbridge-hudi") as own:
             return file_set(storage, view, own)
-    found = read_file_listing(storage, view.config, view.timeline, pool=pool)
-    if isinstance(found, FileListing):
-        return found
-    _log.info("Hudi table %s is listed: it %s", view.config.base, found.reason)
+    try:
+        found = read_file_listing(storage, view.config, view.timeline, pool=pool)
+        if isinstance(found, FileListing):
+            return found
+        _log.info("Hudi table %s is listed: it %s", view.config.base, found.reason)
+    except (FileChanged, FileCorrupt, FileUnreadable, UnsupportedTable) as error:
+        # It is a copy of what storage can tell.
+        _log.warning(
+            "Hudi table %s is listed: its metadata table cannot be read, build it again (%s)",
+            view.config.base,
+            error,
+        )
     listing = list_partitions(storage, view.config.base, pool)
     return replace(listing, cleans=view.since())
 
