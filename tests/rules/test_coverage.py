@@ -38,7 +38,6 @@ _NOT_YET = {
     "34": "LIKE without a wildcard is no = for CHAR",
     "39": "both sides of a statement get the whole enforced constraint",
     "42": "no property of a table or a job says whom to ask or what to believe",
-    "49": "of two stores the half that can be refused comes first",
 }
 
 

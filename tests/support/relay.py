@@ -1,4 +1,4 @@
-"""A relay of TCP connections that can hold back what passes through them."""
+"""A relay of TCP connections that can hold back or lose what passes through them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import TracebackType
 
 
 class Relay:
-    """Passes connections on to a server; see `hold`.
+    """Passes connections on to a server; see `hold` and `lose`.
 
     Attributes:
         port: on which it listens.
@@ -23,6 +23,7 @@ class Relay:
         self.connections = 0
         self._sockets: list[socket.socket] = []
         self._passing = _set()
+        self._losing: tuple[bytes, bool] | None = None
         threading.Thread(target=self._accept, daemon=True).start()
 
     def __enter__(self) -> Relay:
@@ -44,6 +45,30 @@ class Relay:
         held.clear()
         return held
 
+    def lose(self, text: bytes, *, answered: bool) -> None:
+        """The next connection on which a request with this text is made ends without an answer.
+
+        Args:
+            answered: the server has answered by then; else the request does not reach it.
+        """
+        self._losing = text, answered
+
+    def _pass(self, source: socket.socket, target: socket.socket, passing: threading.Event) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                passing.wait()
+                losing = self._losing
+                if losing is not None and losing[0] in data:
+                    self._losing = None
+                    if losing[1]:
+                        target.sendall(data)
+                        target.recv(1, socket.MSG_PEEK)  # the answer has begun
+                    for end in (source, target):
+                        end.shutdown(socket.SHUT_RDWR)
+                    return
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             while True:
@@ -52,7 +77,7 @@ class Relay:
                 self.connections += 1
                 self._sockets += client, server
                 for ends in ((client, server), (server, client)):
-                    work = threading.Thread(target=_pass, args=(*ends, self._passing))
+                    work = threading.Thread(target=self._pass, args=(*ends, self._passing))
                     work.daemon = True
                     work.start()
 
@@ -61,11 +86,3 @@ def _set() -> threading.Event:
     event = threading.Event()
     event.set()
     return event
-
-
-def _pass(source: socket.socket, target: socket.socket, passing: threading.Event) -> None:
-    with contextlib.suppress(OSError):
-        while data := source.recv(1 << 16):
-            passing.wait()
-            target.sendall(data)
-        target.shutdown(socket.SHUT_WR)

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 from bridge.config import Config
 from bridge.errors import SegmentConflict
 from bridge.file_formats.registry import file_format
+from bridge.jobs.compose import is_location
 from bridge.jobs.index_table import Progress, Say
 from bridge.jobs.segments.fact_files import find_fact_files, refuse_overlap
 from bridge.jobs.segments.headers import readers_of
 from bridge.jobs.segments.load import load_facts
 from bridge.jobs.segments.opened import OpenSegments, open_segments
+from bridge.jobs.segments.registration import follow
 from bridge.jobs.segments.strict import require_castable
 from bridge.storage.one_read import MEMORY, OneRead
 from bridge.table.segments.manifest import Manifest, Segment, Status, sorted_properties
@@ -112,6 +114,8 @@ def add_segment(
             return replace(held, definition=following).with_segments(segment)
 
         committed = opened.log.commit("ADD SEGMENT", change)
+        if not is_location(table) and (behind := follow(config, opened.table)):
+            say(behind)
         added = str(committed.definition.next_segment - 1)
     return {
         "table": str(opened.table.name),

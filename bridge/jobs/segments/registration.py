@@ -1,19 +1,26 @@
-"""Records of tables of segments in the metastore.
+"""Records of tables of segments in the metastore, and what log and record share.
 
 The record names a storage handler, so that an engine without skipbridge refuses the table: its
 directory holds no rows. The log is the truth; the record's columns follow each commit.
+
+The law: whatever fails or dies in between, a table is there with all its segments, or it is not.
+A drop is first a mark in the log, then the record goes, and files are deleted last. A creation is
+first a mark of a dropped table, then the record, and the mark is taken back last. A mark is undone
+only if the metastore has answered that the other half failed. After a lost answer the record
+decides; what it cannot decide is finished by the next CREATE or DROP of the name.
 """
 
 from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import replace
 
 from bridge.config import Config
 from bridge.errors import (
     BridgeError,
     MetastoreFailure,
+    MetastoreUnavailable,
+    SchemaNotFound,
     SegmentLogCorrupt,
     TableExists,
     TableNotFound,
@@ -25,20 +32,73 @@ from bridge.jobs.segments.opened import require_segments
 from bridge.metastore import records
 from bridge.metastore.classify import FILE_FORMAT
 from bridge.metastore.client import MetastoreClient
-from bridge.storage.uri import join
+from bridge.storage.port import Storage
+from bridge.storage.uri import canonical, join
 from bridge.table.model import Table, TableName
 from bridge.table.registry import PROPERTY
-from bridge.table.segments.format import INPUT_FORMAT, NAME
+from bridge.table.segments.format import INPUT_FORMAT, NAME, described
 from bridge.table.segments.log import DIRECTORY, VERSIONS, SegmentLog
+from bridge.table.segments.manifest import Definition, Manifest
 
 HANDLER = "io.skipbridge.hive.SegmentStorageHandler"
 SERDE = "io.skipbridge.hive.SegmentSerDe"
 OUTPUT_FORMAT = "org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat"
+ID = "skipbridge.table_id"
+"""Property of the record: the id of the definition for which it was made."""
+
+
+def create(config: Config, name: TableName, root: str, definition: Definition) -> None:
+    """Makes a table and its record. Errors: TableExists, SchemaNotFound, MetastoreUnavailable."""
+    storage = storage_of(config)
+    with metastore_of(config) as client:
+        held = _recorded(client, name)
+        if held is not None:
+            if not _is_rest(storage, held):
+                raise TableExists(f"table {name} exists already", "choose another name, or drop it")
+            unregister(config, str(name), if_exists=True)
+        log = SegmentLog(storage, root)
+        mark = log.create(definition, dropped=True)
+        table = Table(name, (), (), root, properties={ID: definition.id}, table_format=NAME)
+        try:
+            register(client, described(table, mark))
+        except MetastoreUnavailable:
+            raise  # the record may appear yet
+        except BridgeError:
+            log.forget(mark)
+            raise
+        log.revive(mark, "CREATE TABLE")
 
 
 def register(client: MetastoreClient, table: Table) -> None:
-    """Records a table. Errors: TableExists, SchemaNotFound."""
-    client.create_table(_record(table))
+    """Records a table. Errors: TableExists, SchemaNotFound, MetastoreUnavailable."""
+    try:
+        client.create_table(_record(table))
+    except BridgeError as error:
+        try:
+            held = _recorded(client, table.name)
+        except BridgeError:
+            raise error from None
+        own = table.properties.get(ID)
+        if held is None or own is None or (held.parameters or {}).get(ID) != own:
+            raise
+
+
+def _recorded(client: MetastoreClient, name: TableName) -> records.Table | None:
+    """The record of a name; None: there is none."""
+    try:
+        return client.get_table(name.schema, name.table)
+    except (TableNotFound, SchemaNotFound):
+        return None
+
+
+def _is_rest(storage: Storage, held: records.Table) -> bool:
+    """Whether a record is what a CREATE or a DROP that died has left."""
+    if held.sd is None or held.sd.inputFormat != INPUT_FORMAT:
+        return False
+    with suppress(SegmentLogCorrupt):
+        newest = SegmentLog(storage, canonical(held.sd.location)).newest()
+        return newest is not None and newest.dropped
+    return False
 
 
 def is_recorded(config: Config, table: Table) -> bool:
@@ -85,6 +145,20 @@ def update_record(config: Config, table: Table) -> bool:
         return False
 
 
+def follow(config: Config, table: Table) -> str:
+    """Makes the record that of the table after a commit; what to say if it does not follow."""
+    try:
+        if is_recorded(config, table) or update_record(config, table):
+            return ""
+        why = "the metastore does not let its columns change"
+    except BridgeError as error:
+        why = error.message
+    return (
+        f"the table has changed, and the metastore's record of it has not: {why}; "
+        f"ALTER TABLE {table.name} REFRESH SEGMENTS, or the next change, writes it anew"
+    )
+
+
 def rename(config: Config, name: TableName, new: TableName) -> None:
     """Renames the record; the table's directory stays. Errors: TableExists, TableNotFound."""
     with metastore_of(config) as client:
@@ -92,7 +166,15 @@ def rename(config: Config, name: TableName, new: TableName) -> None:
             raise TableExists(f"table {new} exists already", "choose another name")
         held = client.get_table(name.schema, name.table)
         held.dbName, held.tableName = new.schema, new.table
-        client.alter_table(name.schema, name.table, held)
+        try:
+            client.alter_table(name.schema, name.table, held)
+        except BridgeError as error:
+            try:
+                now = _recorded(client, new)
+            except BridgeError:
+                raise error from None
+            if now is None or now.sd.location != held.sd.location:
+                raise
 
 
 def unregister(config: Config, table: str, *, if_exists: bool) -> bool:
@@ -105,30 +187,54 @@ def unregister(config: Config, table: str, *, if_exists: bool) -> bool:
     try:
         catalog, name = resolve(config, table, storage)
         found = catalog.table(name)
-    except TableNotFound:
+    except (TableNotFound, SchemaNotFound):
         if if_exists:
             return False
         raise
     require_segments(found)
     log = SegmentLog(storage, found.location)
-    dropped_log(log)
+    mark: Manifest | None = None  # a damaged log is dropped nevertheless
+    with suppress(SegmentLogCorrupt):
+        mark = log.drop()
     if not is_location(table):
-        with metastore_of(config) as client:
-            client.drop_table(name.schema, name.table)
+        _drop_record(config, name, log, mark)
     with suppress(BridgeError):
-        drop_index(index_store(config, storage, found))
+        newest = log.newest()
+        if newest is None or mark is None or newest.committer == mark.committer:
+            drop_index(index_store(config, storage, found))
+    _delete_log(log, mark)
     return True
 
 
-def dropped_log(log: SegmentLog) -> None:
-    """Marks a table as dropped, and deletes the files of its own that only its log names."""
-    try:
-        held = log.newest()
-        if held is not None and not held.dropped:
-            log.commit("DROP TABLE", lambda now: replace(now, dropped=True))
-    except SegmentLogCorrupt:
-        held = None  # it is dropped nevertheless; what it named cannot be told
-    numbers = log.versions()
+def _drop_record(config: Config, name: TableName, log: SegmentLog, mark: Manifest | None) -> None:
+    """Errors: whatever the metastore refuses; the log is then as it was before the mark."""
+    with metastore_of(config) as client:
+        try:
+            client.drop_table(name.schema, name.table)
+        except TableNotFound:
+            return  # an answer was lost, and the call made again
+        except BridgeError as error:
+            try:
+                if _recorded(client, name) is None:
+                    return
+            except BridgeError:
+                pass
+            else:
+                if not isinstance(error, MetastoreUnavailable):
+                    with suppress(TableExists):
+                        if mark is not None:
+                            log.revive(mark, "UNDO DROP TABLE")
+                    raise
+            error.hint = (
+                f"the table is dropped, and its files and perhaps its record are not deleted: run "
+                f"DROP TABLE {name} again; {error.hint}"
+            )
+            raise
+
+
+def _delete_log(log: SegmentLog, mark: Manifest | None) -> None:
+    """Deletes the versions up to the mark, or all, and the files that only these name."""
+    numbers = [n for n in log.versions() if mark is None or n <= mark.version]
     named: set[str] = set()
     for number in numbers:
         with suppress(BridgeError):
@@ -159,6 +265,7 @@ def _opened_by(record: records.Table) -> tuple[object, ...]:
 
 def _record(table: Table) -> records.Table:
     now = int(time.time())
+    own = {ID: table.properties[ID]} if ID in table.properties else {}
     return records.Table(
         tableName=table.name.table,
         dbName=table.name.schema,
@@ -183,6 +290,6 @@ def _record(table: Table) -> records.Table:
             parameters={},
         ),
         partitionKeys=[],
-        parameters={"EXTERNAL": "TRUE", PROPERTY: NAME, "storage_handler": HANDLER},
+        parameters={"EXTERNAL": "TRUE", PROPERTY: NAME, "storage_handler": HANDLER, **own},
         tableType="EXTERNAL_TABLE",
     )

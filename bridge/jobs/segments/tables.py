@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from bridge.config import Config
-from bridge.errors import ColumnNotFound, InvalidRequest, OperationBlocked, TableExists
+from bridge.errors import ColumnNotFound, InvalidRequest, OperationBlocked, TableNotFound
 from bridge.jobs.compose import (
     absolute_location,
     is_location,
@@ -17,17 +17,15 @@ from bridge.jobs.compose import (
 )
 from bridge.jobs.create_table import table_name
 from bridge.jobs.file_systems import require_file_system
+from bridge.jobs.segments import registration
 from bridge.jobs.segments.declare import declared, infer_columns
 from bridge.jobs.segments.headers import readable_as
 from bridge.jobs.segments.indexes import keep_other_columns
 from bridge.jobs.segments.manage import HELD
-from bridge.jobs.segments.opened import open_segments
-from bridge.jobs.segments.registration import dropped_log, register, unregister, update_record
-from bridge.jobs.segments.registration import rename as rename_registered
+from bridge.jobs.segments.opened import OpenSegments, open_segments
 from bridge.sql.blocked import blocked
 from bridge.storage.uri import canonical, join
-from bridge.table.model import Table
-from bridge.table.segments.format import NAME, described
+from bridge.table.segments.format import described
 from bridge.table.segments.log import SegmentLog
 from bridge.table.segments.manifest import Definition, Manifest, sorted_properties
 from bridge.table.segments.properties import HEADER, checked, header_lines
@@ -100,23 +98,27 @@ def create_table(
     }
     if dry_run:
         return report
-    log = SegmentLog(storage, root)
     if is_location(table):
-        log.create(definition)
+        SegmentLog(storage, root).create(definition)
         return report
     name = table_name(table)
     with metastore_of(config) as client:
         require_file_system(client, root)
         client.create_database(name.schema)
-        if name.table in client.get_all_tables(name.schema):
-            raise TableExists(f"table {name} exists already", "choose another name, or drop it")
-        manifest = log.create(definition)
-        try:
-            register(client, described(Table(name, (), (), root, table_format=NAME), manifest))
-        except Exception:
-            dropped_log(log)
-            raise
+    registration.create(config, name, root, definition)
     return report
+
+
+def what_exists(config: Config, table: str) -> str:
+    """What a name stands for, in words; empty: nothing. Errors: as `describe`."""
+    try:
+        found = describe(config, table)
+    except TableNotFound:
+        return ""
+    except OperationBlocked:
+        return "a table that has no segments"
+    columns = ", ".join(f"{c['name']} {c['type']}" for c in found["columns"])
+    return f"{found['format']} segments, columns {columns}"
 
 
 def drop_table(config: Config, table: str, *, if_exists: bool = False) -> dict[str, Any]:
@@ -125,7 +127,7 @@ def drop_table(config: Config, table: str, *, if_exists: bool = False) -> dict[s
     Errors:
         TableNotFound, OperationBlocked.
     """
-    gone = unregister(config, table, if_exists=if_exists)
+    gone = registration.unregister(config, table, if_exists=if_exists)
     return {"table": table, "dropped": gone}
 
 
@@ -137,7 +139,7 @@ def rename_table(config: Config, table: str, new: str) -> dict[str, Any]:
         if "." not in new:
             new = f"{opened.table.name.schema}.{new}"
         target = table_name(new)
-        rename_registered(config, opened.table.name, target)
+        registration.rename(config, opened.table.name, target)
     return {"table": str(target), "renamed_from": str(opened.table.name)}
 
 
@@ -237,47 +239,51 @@ def unset_properties(config: Config, table: str, names: Sequence[str]) -> dict[s
 def describe(config: Config, table: str) -> dict[str, Any]:
     """A table of segments as values for JSON. Errors: TableNotFound, OperationBlocked."""
     with open_segments(config, table) as opened:
-        definition, readable = opened.manifest.definition, opened.manifest.readable
-        return {
-            "table": str(opened.table.name),
-            "location": opened.log.root,
-            "format": definition.format,
-            "comment": definition.comment,
-            "columns": [
-                {"name": c.name, "type": str(c.type), "comment": c.comment}
-                for c in definition.columns
-            ],
-            "properties": dict(definition.properties),
-            "indexes": [
-                {
-                    "name": i.name,
-                    "kind": i.kind,
-                    "columns": list(i.columns),
-                    "options": dict(i.options),
-                    "visible": i.visible,
-                    "deferred": i.deferred,
-                }
-                for i in definition.indexes
-            ],
-            "views": [
-                {"name": v.name, "columns": list(v.columns), "sort_columns": list(v.sort_columns)}
-                for v in definition.views
-            ],
-            "segments": len(readable),
-            "files": sum(s.files.count for s in readable),
-            "bytes": sum(s.files.bytes for s in readable),
-            "version": opened.manifest.version,
-        }
+        return _described(opened, opened.manifest)
+
+
+def _described(opened: OpenSegments, manifest: Manifest) -> dict[str, Any]:
+    definition, readable = manifest.definition, manifest.readable
+    return {
+        "table": str(opened.table.name),
+        "location": opened.log.root,
+        "format": definition.format,
+        "comment": definition.comment,
+        "columns": [
+            {"name": c.name, "type": str(c.type), "comment": c.comment} for c in definition.columns
+        ],
+        "properties": dict(definition.properties),
+        "indexes": [
+            {
+                "name": i.name,
+                "kind": i.kind,
+                "columns": list(i.columns),
+                "options": dict(i.options),
+                "visible": i.visible,
+                "deferred": i.deferred,
+            }
+            for i in definition.indexes
+        ],
+        "views": [
+            {"name": v.name, "columns": list(v.columns), "sort_columns": list(v.sort_columns)}
+            for v in definition.views
+        ],
+        "segments": len(readable),
+        "files": sum(s.files.count for s in readable),
+        "bytes": sum(s.files.bytes for s in readable),
+        "version": manifest.version,
+    }
 
 
 def _alter(config: Config, table: str, operation: str, change: Any) -> dict[str, Any]:
     with open_segments(config, table) as opened:
         change(opened.manifest)  # wrong requests fail before anything is done
         committed = opened.log.commit(operation, change)
+        behind = ""
         if not is_location(table):
-            update_record(config, described(opened.table, committed))
+            behind = registration.follow(config, described(opened.table, committed))
         keep_other_columns(opened, committed)
-    return describe(config, table)
+        return _described(opened, committed) | {"record_behind": behind}
 
 
 def _require_unused(definition: Definition, column: str) -> None:

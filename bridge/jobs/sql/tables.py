@@ -29,7 +29,10 @@ def create(context: SqlContext, statement: s.CreateTable) -> SqlResult:
     except TableExists:
         if not statement.if_not_exists:
             raise
-        return SqlResult(str(statement), f"{table} was there already")
+        found = tables.what_exists(context.config, table)
+        if not found:  # its place is that of another table
+            raise
+        return SqlResult(str(statement), f"{table} was there already: {found}")
     return SqlResult(str(statement), f"created {table} of {statement.format}", report=report)
 
 
@@ -57,32 +60,33 @@ def drop_columns(context: SqlContext, statement: s.DropColumns) -> SqlResult:
     """DROP COLUMNS. Errors: ColumnNotFound, InvalidRequest."""
     table = context.table(statement.table)
     report = tables.drop_columns(context.config, table, statement.columns)
-    return SqlResult(
-        str(statement), f"{table} has no column {', '.join(statement.columns)} now", report=report
-    )
+    return _altered(statement, f"{table} has no column {', '.join(statement.columns)} now", report)
 
 
 def change_type(context: SqlContext, statement: s.ChangeType) -> SqlResult:
     """CHANGE a a type. Errors: ColumnNotFound, InvalidRequest."""
     table = context.table(statement.table)
     report = tables.change_type(context.config, table, statement.column, statement.type)
-    return SqlResult(
-        str(statement), f"{statement.column} of {table} is {statement.type} now", report=report
-    )
+    return _altered(statement, f"{statement.column} of {table} is {statement.type} now", report)
+
+
+def _altered(statement: s.Statement, said: str, report: dict[str, Any]) -> SqlResult:
+    behind = report["record_behind"]
+    return SqlResult(str(statement), said, notices=(behind,) if behind else (), report=report)
 
 
 def set_properties(context: SqlContext, statement: s.SetProperties) -> SqlResult:
     """SET TBLPROPERTIES. Errors: OperationBlocked, InvalidRequest."""
     table = context.table(statement.table)
     report = tables.set_properties(context.config, table, dict(statement.properties))
-    return SqlResult(str(statement), _properties(table, report), report=report)
+    return _altered(statement, _properties(table, report), report)
 
 
 def unset_properties(context: SqlContext, statement: s.UnsetProperties) -> SqlResult:
     """UNSET TBLPROPERTIES. Errors: OperationBlocked."""
     table = context.table(statement.table)
     report = tables.unset_properties(context.config, table, statement.keys)
-    return SqlResult(str(statement), _properties(table, report), report=report)
+    return _altered(statement, _properties(table, report), report)
 
 
 def _properties(table: str, report: dict[str, Any]) -> str:

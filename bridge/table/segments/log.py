@@ -137,8 +137,11 @@ class SegmentLog:
             return found
         raise SegmentLogCorrupt(f"the newest version below {self.root} comes and goes", REMEDY)
 
-    def latest(self) -> Manifest:
+    def latest(self, *, dropped: bool = False) -> Manifest:
         """The newest version of a table that exists.
+
+        Args:
+            dropped: also of a table that was dropped.
 
         Errors:
             TableNotFound: the table was dropped.
@@ -150,7 +153,7 @@ class SegmentLog:
                 f"{join(self.root, VERSIONS)} holds no version",
                 f"drop the table if CREATE TABLE LIKE made it, which copies no segments; {REMEDY}",
             )
-        if found.dropped:
+        if found.dropped and not dropped:
             raise TableNotFound(f"the table of segments at {self.root} was dropped", "create it")
         return found
 
@@ -175,8 +178,11 @@ class SegmentLog:
             return replace(found, segments=bare)
         return found
 
-    def create(self, definition: Definition) -> Manifest:
+    def create(self, definition: Definition, *, dropped: bool = False) -> Manifest:
         """Commits the first version of a table.
+
+        Args:
+            dropped: there is no table until `revive`: a command that dies before leaves none.
 
         Errors:
             TableExists: there is a table at this place.
@@ -187,17 +193,50 @@ class SegmentLog:
                 f"{self.root} holds a table of segments already",
                 "choose another --location, or drop that table first (its facts stay)",
             )
-        first = Manifest(0 if held is None else held.version, "", 0, "", definition)
-        committed = self._commit(replace(first, operation="CREATE TABLE"))
+        before = 0 if held is None else held.version
+        committed = self._commit(
+            Manifest(before, "", 0, "CREATE TABLE", definition, dropped=dropped)
+        )
         if committed is None:
-            raise TableExists(
-                f"another command has just made a table of segments at {self.root}",
-                "choose another --location",
-            )
+            raise self._made_by_another()
         return committed
 
-    def commit(self, operation: str, change: Change) -> Manifest:
-        """Commits what ``change`` makes of the newest version.
+    def drop(self) -> Manifest:
+        """Marks the table as dropped, also if it is. Nothing is deleted.
+
+        A command that was about to `revive` an older mark fails then.
+
+        Errors: as `commit`.
+        """
+        return self.commit("DROP TABLE", lambda now: replace(now, dropped=True), dropped=True)
+
+    def revive(self, mark: Manifest, operation: str) -> Manifest:
+        """Makes the table of a dropped version one that exists.
+
+        Errors:
+            TableExists: another command has committed since the mark.
+        """
+        held = self.newest()
+        if held is not None and held.committer == mark.committer:
+            made = self._commit(replace(held, dropped=False, operation=operation))
+            if made is not None:
+                return made
+        raise self._made_by_another()
+
+    def forget(self, mark: Manifest) -> None:
+        """Deletes a mark that `create` made and nobody revived."""
+        held = self.newest()
+        if held is not None and held.committer == mark.committer:
+            self.storage.delete(self._name(mark.version))
+
+    def _made_by_another(self) -> TableExists:
+        return TableExists(
+            f"another command has just made or dropped a table of segments at {self.root}",
+            "look what is there, or choose another --location",
+        )
+
+    def commit(self, operation: str, change: Change, *, dropped: bool = False) -> Manifest:
+        """Commits what ``change`` makes of the newest version; ``dropped`` as for `latest`.
 
         If another command commits first, ``change`` is asked again about its version. If ``change``
         returns the very manifest it got, nothing is committed.
@@ -208,7 +247,7 @@ class SegmentLog:
             StorageFailure, StorageFull: not committed, as far as this process can tell.
         """
         for attempt in range(_ATTEMPTS):
-            held = self.latest()
+            held = self.latest(dropped=dropped)
             wanted = change(held)
             if wanted is held:
                 return held

@@ -119,6 +119,7 @@ class SegmentSnapshot:
             TimelineEntry(str(one.version), str(one.created), one.operation, "completed")
             for one in found
             if one.version <= self.manifest.version
+            and not one.dropped
             and one.definition.id == self.manifest.definition.id
         ]
 
