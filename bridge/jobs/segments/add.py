@@ -16,10 +16,11 @@ from bridge.errors import SegmentConflict
 from bridge.file_formats.registry import file_format
 from bridge.jobs.compose import is_location
 from bridge.jobs.index_table import Progress, Say
-from bridge.jobs.segments.fact_files import find_fact_files, refuse_overlap
+from bridge.jobs.segments.fact_files import find_fact_files
 from bridge.jobs.segments.headers import readers_of
 from bridge.jobs.segments.load import load_facts
 from bridge.jobs.segments.opened import OpenSegments, open_segments
+from bridge.jobs.segments.places import places_of, refuse_overlap
 from bridge.jobs.segments.registration import follow
 from bridge.jobs.segments.strict import require_castable
 from bridge.storage.one_read import MEMORY, OneRead
@@ -71,8 +72,8 @@ def add_segment(
     started = time.time_ns() // 1000
     with open_segments(config, table) as opened:
         definition = opened.manifest.definition
-        found = find_fact_files(opened.storage, opened.log.root, paths)
-        refuse_overlap(opened.log, opened.manifest, found.files)
+        found = find_fact_files(opened.storage, paths)
+        refuse_overlap(opened.log, opened.manifest, {_UNNUMBERED: found.files})
         for uri in found.empty:
             say(f"left out, since it is empty: {uri}")
         if local and found.files.sizes.sum() <= MEMORY:  # for headers, indexes and views
@@ -86,7 +87,7 @@ def add_segment(
         )
         if strict:
             require_castable(opened.storage, found.files, number, readers, definition.columns)
-        files = opened.log.put_files(found.files, number)
+        files = opened.log.put_files(found.files, number, places_of(found.files))
         made = Segment(_UNNUMBERED, Status.SUCCESS, started, started, found.paths, readers, files)
         index, views = load_facts(
             opened,
@@ -101,7 +102,7 @@ def add_segment(
 
         def change(held: Manifest) -> Manifest:
             require_same(held, opened)
-            refuse_overlap(opened.log, held, found.files)
+            refuse_overlap(opened.log, held, {_UNNUMBERED: found.files})
             id = str(held.definition.next_segment)
             known = {v.id for v in held.definition.views}
             segment = replace(

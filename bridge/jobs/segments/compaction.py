@@ -19,6 +19,7 @@ from bridge.jobs.segments.manage import chosen_segments
 from bridge.jobs.segments.opened import OpenSegments, open_segments
 from bridge.jobs.segments.view_files import merge_views
 from bridge.storage.port import join_tables
+from bridge.table.segments.log import Places
 from bridge.table.segments.manifest import FileReader, Manifest, Segment, Status, order
 
 Kind = Literal["minor", "major", "custom"]
@@ -123,13 +124,15 @@ def _merge(opened: OpenSegments, group: Sequence[Segment], kind: Kind) -> Segmen
     """Commits one segment in place of several. Errors: _Moved."""
     started = time.time_ns() // 1000
     readers: dict[FileReader, int] = {}
-    tables, numbers = [], []
+    tables, numbers, places = [], [], []
     for segment in group:
         held = opened.log.read_files(segment.files)
         own = [readers.setdefault(reader, len(readers)) for reader in segment.readers]
         tables.append(held.files)
+        places.append(held.places)
         numbers.append(np.array(own, np.int32)[held.reader])
-    files = opened.log.put_files(join_tables(tables), np.concatenate(numbers))
+    joined = Places.joined(places)
+    files = opened.log.put_files(join_tables(tables), np.concatenate(numbers), joined)
     views = merge_views(opened, group, specs=tuple(readers), file_set=files)
     base = order(group[0].id)[0]
     made = Segment(

@@ -87,7 +87,7 @@ def infer_columns(
         UnsupportedType: of this format, or these files, columns have to be declared.
         SchemaConflict, FileCorrupt, SegmentSchemaMismatch, FileUnreadable.
     """
-    files = find_fact_files(storage, root, [path]).files
+    files = find_fact_files(storage, [path]).files
     paths, sizes = files.paths.to_pylist(), files.sizes.tolist()
     step = max(1, len(paths) // _SAMPLED)
     if file_format(format).read_schema is not None:

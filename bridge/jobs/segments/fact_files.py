@@ -1,28 +1,23 @@
-"""Finds the files that a user adds, and refuses those that would be added twice."""
+"""Finds the files that a user adds."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from bridge.errors import FileUnreadable, InvalidRequest, InvalidUri, SegmentOverlap
 from bridge.jobs.compose import absolute_location
+from bridge.jobs.segments.places import real, refuse_own
 from bridge.storage.port import FileStat, FileTable, Storage, data_files
-from bridge.storage.uri import canonical, relative
-from bridge.table.segments.log import DIRECTORY, SegmentLog
-from bridge.table.segments.manifest import Manifest, Status
+from bridge.storage.uri import canonical
 
 _THREADS = 16
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_HELD = (Status.SUCCESS, Status.DISABLED)
-"""States of segments whose files belong to the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +46,15 @@ def split_paths(paths: Sequence[str]) -> list[str]:
     return found
 
 
-def find_fact_files(storage: Storage, root: str, paths: Sequence[str]) -> FactFiles:
+def find_fact_files(storage: Storage, paths: Sequence[str]) -> FactFiles:
     """The files below the paths; directories are searched to their full depth.
 
     Hidden files in directories, whose names begin with ``_`` or ``.``, are left out.
 
-    Args:
-        root: the table's own directory.
-
     Errors:
         FileUnreadable: there is nothing at a path.
         SegmentOverlap: two paths lead to the same file.
-        InvalidRequest: no data, or a file of the table's own.
+        InvalidRequest: no data, or a file of skipbridge's own, of whatever table.
     """
     uris = [canonical(absolute_location(path)) for path in split_paths(paths)]
     for uri in uris:
@@ -72,20 +64,19 @@ def find_fact_files(storage: Storage, root: str, paths: Sequence[str]) -> FactFi
     found: list[FileStat] = []
     empty: list[str] = []
     for uri in uris:
-        below = relative(f"{root}/{DIRECTORY}", uri)
-        if uri == f"{root}/{DIRECTORY}" or below is not None:
-            raise InvalidRequest(f"{uri} is the table's own directory", "give fact files")
+        refuse_own(uri)
         stats, hollow = _look(storage, uri)
         for stat in stats:
-            real = _real(stat.uri)
-            if real in owner:
+            place = real(stat.uri)
+            refuse_own(stat.uri, place)
+            if place in owner:
                 raise SegmentOverlap(
-                    f"{stat.uri} is below {owner[real]} and below {uri}"
-                    if owner[real] != uri
+                    f"{stat.uri} is below {owner[place]} and below {uri}"
+                    if owner[place] != uri
                     else f"{uri} is named twice, or leads to {stat.uri} twice",
                     "name each file once",
                 )
-            owner[real] = uri
+            owner[place] = uri
         found += stats
         empty += hollow
     if len(set(uris)) < len(uris):
@@ -96,24 +87,6 @@ def find_fact_files(storage: Storage, root: str, paths: Sequence[str]) -> FactFi
             "files that are empty, or whose names begin with '_' or '.', hold no rows",
         )
     return FactFiles(tuple(uris), file_table(found), tuple(empty))
-
-
-def refuse_overlap(log: SegmentLog, manifest: Manifest, files: FileTable) -> None:
-    """Errors: SegmentOverlap: a segment of the table has one of the files."""
-    given = files.paths.to_pylist()
-    wanted = dict(zip(_all_real(given), given, strict=True))
-    for segment in manifest.segments:
-        if segment.status not in _HELD:
-            continue
-        held = _all_real(log.read_files(segment.files).files.paths.to_pylist())
-        both = sorted(wanted[real] for real in wanted.keys() & held)
-        if both:
-            more = f" and {len(both) - 1} more files" if len(both) > 1 else ""
-            raise SegmentOverlap(
-                f"{both[0]}{more} of this command belong to segment {segment.id} already",
-                f"leave them out, or delete segment {segment.id} first (its facts stay); a file "
-                "that was rewritten: skipbridge segment refresh",
-            )
 
 
 def restat(storage: Storage, files: FileTable) -> tuple[list[FileStat], list[str]]:
@@ -150,25 +123,3 @@ def _look(storage: Storage, uri: str) -> tuple[list[FileStat], list[str]]:
         files.paths.to_pylist(), files.sizes.tolist(), files.modified.tolist(), etags, strict=True
     )
     return [FileStat(*row) for row in rows], []
-
-
-def _real(uri: str) -> str:
-    """The file that a local link leads to; other URIs stay."""
-    path = uri.removeprefix("file://")
-    return uri if path == uri else os.path.realpath(path)
-
-
-def _all_real(uris: Sequence[str]) -> list[str]:
-    """`_real` of each; a directory is looked at once."""
-    directories: dict[str, str] = {}
-    found: list[str] = []
-    for uri in uris:
-        directory, _, name = uri.rpartition("/")
-        if not uri.startswith("file://"):
-            found.append(uri)
-            continue
-        if directory not in directories:
-            directories[directory] = _real(f"{directory}/").rstrip("/")
-        path = f"{directories[directory]}/{name}"
-        found.append(os.path.realpath(path) if Path(path).is_symlink() else path)
-    return found

@@ -18,10 +18,12 @@ from bridge.jobs.segments.add import require_same
 from bridge.jobs.segments.fact_files import file_table, restat
 from bridge.jobs.segments.headers import readers_of
 from bridge.jobs.segments.load import load_facts
-from bridge.jobs.segments.manage import chosen_segments
+from bridge.jobs.segments.manage import HELD, chosen_segments
 from bridge.jobs.segments.opened import OpenSegments, open_segments
+from bridge.jobs.segments.places import places_of, refuse_overlap, refuse_own
 from bridge.jobs.segments.registration import is_recorded, update_record
 from bridge.storage.port import FileTable
+from bridge.table.segments.log import Places, SegmentFiles
 from bridge.table.segments.manifest import FileReader, Manifest, Segment
 
 if TYPE_CHECKING:
@@ -54,8 +56,10 @@ def refresh_segments(
 
     Errors:
         FileUnreadable: a file is gone.
+        SegmentOverlap: by a link that has moved, a file would be there twice.
         SegmentNotFound, SegmentSchemaMismatch, SegmentConflict.
     """
+    present: dict[str, FileTable] = {}
     changed: dict[str, tuple[Segment, Segment]] = {}
     report: dict[str, Any] = {
         "segments": [],
@@ -77,14 +81,17 @@ def refresh_segments(
                     "then leave the table",
                 )
             files = file_table(now)
-            different = _changed(held.files, files)
+            present[segment.id], places = files, places_of(files)
+            for uri, place in zip(files.paths.to_pylist(), places.places.to_pylist(), strict=True):
+                refuse_own(uri, place)
+            different = _changed(held, files, places)
             report["gone"] += gone
             if not different.any() and not gone:
                 continue
             report["changed_files"] += int(different.sum())
             report["segments"].append(segment.id)
             readers, number = _again(opened, segment, files, different)
-            file_set = opened.log.put_files(files, number)
+            file_set = opened.log.put_files(files, number, places)
             done = time.time_ns() // 1000
             made = replace(segment, readers=readers, files=file_set, views=(), finished=done)
             _, views = load_facts(
@@ -106,6 +113,8 @@ def refresh_segments(
                 known = {v.id for v in held.definition.views}
                 views = tuple(v for v in after.views if v.view_id in known)
                 now.append(replace(after, status=current.status, views=views))
+            mine = {s.id for s in held.segments if s.status in HELD}
+            refuse_overlap(opened.log, held, {id: f for id, f in present.items() if id in mine})
             return held.with_segments(*now) if now else held
 
         committed = opened.log.commit("REFRESH SEGMENT " + ", ".join(changed), change)
@@ -133,10 +142,18 @@ def _again(
     return tuple(readers), number
 
 
-def _changed(before: FileTable, now: FileTable) -> npt.NDArray[np.bool_]:
-    """Which of the files are others than they were."""
-    held = set(_identities(before))
-    return np.array([one not in held for one in _identities(now)], np.bool_)
+def _changed(before: SegmentFiles, now: FileTable, places: Places) -> npt.NDArray[np.bool_]:
+    """Which of the files are others than they were, or lie elsewhere."""
+    held = set(_identities(before.files))
+    paths = before.files.paths.to_pylist()
+    lay = dict(zip(paths, before.places.places.to_pylist(), strict=True))
+    return np.array(
+        [
+            one not in held or lay[one[0]] not in (None, place)
+            for one, place in zip(_identities(now), places.places.to_pylist(), strict=True)
+        ],
+        np.bool_,
+    )
 
 
 def _identities(files: FileTable) -> list[tuple[str, int, int, str | None]]:

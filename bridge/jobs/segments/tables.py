@@ -23,6 +23,7 @@ from bridge.jobs.segments.headers import readable_as
 from bridge.jobs.segments.indexes import keep_other_columns
 from bridge.jobs.segments.manage import HELD
 from bridge.jobs.segments.opened import OpenSegments, open_segments
+from bridge.jobs.segments.places import refuse_own
 from bridge.sql.blocked import blocked
 from bridge.storage.uri import canonical, join
 from bridge.table.segments.format import described
@@ -66,6 +67,7 @@ def create_table(
     used = checked(format, properties or {})
     storage = storage_of(config)
     root = _root(config, table, location)
+    refuse_own(root)
     left_out: list[str] = []
     if columns is None:
         if sample is None:

@@ -65,6 +65,31 @@ Change = Callable[[Manifest], Manifest]
 
 
 @dataclass(frozen=True, slots=True)
+class Places:
+    """Where files lay when they were committed; large_string[n], null: not recorded.
+
+    Attributes:
+        places: local paths without links, or URIs.
+        nodes: ``device:inode`` of local files.
+    """
+
+    places: pa.Array
+    nodes: pa.Array
+
+    @staticmethod
+    def unknown(count: int) -> Places:
+        nothing = pa.nulls(count, pa.large_string())
+        return Places(nothing, nothing)
+
+    @staticmethod
+    def joined(parts: Sequence[Places]) -> Places:
+        return Places(
+            pa.concat_arrays([one.places for one in parts]),
+            pa.concat_arrays([one.nodes for one in parts]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class SegmentFiles:
     """The files of a segment, sorted by path.
 
@@ -74,6 +99,7 @@ class SegmentFiles:
 
     files: FileTable
     reader: npt.NDArray[np.int32]
+    places: Places
 
 
 class _FileSets:
@@ -289,10 +315,16 @@ class SegmentLog:
             ) from error
         return parse_manifest(content, name)
 
-    def put_files(self, files: FileTable, reader: npt.NDArray[np.int32] | None = None) -> FileSet:
+    def put_files(
+        self,
+        files: FileTable,
+        reader: npt.NDArray[np.int32] | None = None,
+        places: Places | None = None,
+    ) -> FileSet:
         """Writes a list of files. No version names it yet."""
         numbers = np.zeros(len(files), np.int32) if reader is None else reader
         order = pc.sort_indices(files.paths).to_numpy()
+        held = Places.unknown(len(files)) if places is None else places
         files, numbers = files.take(order), numbers[order]
         etags = files.etags if files.etags is not None else pa.nulls(len(files), pa.large_string())
         table = pa.table(
@@ -302,6 +334,8 @@ class SegmentLog:
                 "modified": files.modified,
                 "etag": etags,
                 "reader": numbers,
+                "place": held.places.take(pa.array(order)),
+                "node": held.nodes.take(pa.array(order)),
             }
         )
         sink = io.BytesIO()
@@ -491,7 +525,7 @@ class SegmentLog:
 
 def _segment_files(table: pa.Table) -> SegmentFiles:
     if not len(table):
-        return SegmentFiles(EMPTY, np.empty(0, np.int32))
+        return SegmentFiles(EMPTY, np.empty(0, np.int32), Places.unknown(0))
     etags = table["etag"].combine_chunks()
     files = FileTable(
         _array(table["path"]).cast(pa.large_string()),
@@ -499,7 +533,12 @@ def _segment_files(table: pa.Table) -> SegmentFiles:
         _array(table["modified"]).to_numpy(),
         None if etags.null_count == len(etags) else _array(table["etag"]).cast(pa.large_string()),
     )
-    return SegmentFiles(files, _array(table["reader"]).to_numpy())
+    places = Places.unknown(len(table))
+    if "place" in table.column_names:  # lists of earlier programs have none
+        places = Places(
+            *(_array(table[name]).cast(pa.large_string()) for name in ("place", "node"))
+        )
+    return SegmentFiles(files, _array(table["reader"]).to_numpy(), places)
 
 
 def _array(column: pa.ChunkedArray) -> pa.Array:

@@ -215,7 +215,7 @@ def test_paths_without_data_are_refused(tmp_path: Path) -> None:
     for none in ([], ["a,,b"], [""]):
         with pytest.raises(InvalidRequest, match="does not name paths"):
             add.add_segment(CONFIG, table, paths=none, local=True)
-    with pytest.raises(InvalidRequest, match="own directory"):
+    with pytest.raises(InvalidRequest, match="own files"):
         add.add_segment(CONFIG, table, paths=[f"{table}/_segments"], local=True)
     told: list[str] = []
     full = write(tmp_path / "full.csv", "1,x\n")
