@@ -95,7 +95,8 @@ def add(
 def list_(config: Config, table: str, history: bool, output: str) -> None:
     """List the segments of a table: status, times, format, size, index and views.
 
-    The size is that of the files when they were added.
+    The size is that of the files when they were added. Times are in this machine's zone, which they
+    name.
     """
     from bridge.jobs.segments.manage import list_segments
 
@@ -131,8 +132,14 @@ def list_(config: Config, table: str, history: bool, output: str) -> None:
 @click.argument("ids", nargs=-1, metavar="[ID...]")
 @click.option(
     "--before",
-    type=click.DateTime(["%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S"]),
-    help="All segments that were added before this time, in this machine's time zone.",
+    type=click.DateTime(
+        [
+            *("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S"),
+            *("%Y-%m-%d %H:%M:%S%z", "%Y-%m-%dT%H:%M:%S%z"),
+        ]
+    ),
+    help="All segments that were added before this time. Without a zone (+0200, Z) it is in this "
+    "machine's.",
 )
 @_OUTPUT
 @settings(*_SETTINGS)
@@ -330,4 +337,4 @@ def _human(size: int) -> str:
 
 def _time(micros: int) -> str:
     moment = datetime.fromtimestamp(micros / 1_000_000, UTC).astimezone()
-    return moment.strftime("%Y-%m-%d %H:%M:%S")
+    return moment.strftime("%Y-%m-%d %H:%M:%S%z")

@@ -25,7 +25,7 @@ from bridge.jobs.segments.registration import follow
 from bridge.jobs.segments.strict import require_castable
 from bridge.storage.one_read import MEMORY, OneRead
 from bridge.table.segments.manifest import Manifest, Segment, Status, sorted_properties
-from bridge.table.segments.properties import checked
+from bridge.table.segments.properties import checked, require_together
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,6 +82,7 @@ def add_segment(
         file_format(own)
         used = dict(definition.properties) if own == definition.format else {}
         used |= checked(own, properties or {})
+        require_together(own, used)
         readers, number = readers_of(
             opened.storage, found.files, own, sorted_properties(used), definition.columns
         )

@@ -29,7 +29,7 @@ from bridge.storage.uri import canonical, join
 from bridge.table.segments.format import described
 from bridge.table.segments.log import SegmentLog
 from bridge.table.segments.manifest import Definition, Manifest, sorted_properties
-from bridge.table.segments.properties import HEADER, checked, header_lines
+from bridge.table.segments.properties import HEADER, checked, header_lines, require_together
 from bridge.types import parse_hive_type
 
 _SELF_DESCRIBING = ("parquet", "orc", "avro")
@@ -65,6 +65,7 @@ def create_table(
     """
     format = format.strip().lower()
     used = checked(format, properties or {})
+    require_together(format, used)
     storage = storage_of(config)
     root = _root(config, table, location)
     refuse_own(root)
@@ -215,6 +216,7 @@ def set_properties(config: Config, table: str, properties: Mapping[str, str]) ->
         definition = held.definition
         _require_own(definition, properties, "SET TBLPROPERTIES", table)
         used = dict(definition.properties) | checked(definition.format, properties)
+        require_together(definition.format, used)
         _require_header(used, [c.name for c in definition.columns])
         return replace(held, definition=replace(definition, properties=sorted_properties(used)))
 
@@ -226,6 +228,7 @@ def unset_properties(config: Config, table: str, names: Sequence[str]) -> dict[s
 
     Errors:
         OperationBlocked: a property is not of the table's format.
+        InvalidRequest: a default cannot hold beside the others.
     """
 
     def change(held: Manifest) -> Manifest:
@@ -233,6 +236,7 @@ def unset_properties(config: Config, table: str, names: Sequence[str]) -> dict[s
         _require_own(definition, names, "UNSET TBLPROPERTIES", table)
         gone = {name.strip().lower() for name in names}
         used = tuple((n, v) for n, v in definition.properties if n not in gone)
+        require_together(definition.format, dict(used))
         return replace(held, definition=replace(definition, properties=used))
 
     return _alter(config, table, "UNSET PROPERTIES", change)

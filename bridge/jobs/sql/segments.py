@@ -73,8 +73,8 @@ def _row(segment: dict[str, Any]) -> dict[str, Any]:
 
 
 def _time(micros: int) -> str:
-    """A time in UTC, as DELETE ... BEFORE takes it."""
-    return (_EPOCH + timedelta(microseconds=micros)).replace(tzinfo=None).isoformat(" ")
+    """A time in UTC, which it says, as DELETE ... BEFORE takes it."""
+    return (_EPOCH + timedelta(microseconds=micros)).isoformat(" ")
 
 
 def delete(context: SqlContext, statement: s.DeleteSegments) -> SqlResult:

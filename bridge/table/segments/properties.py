@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from bridge.errors import InvalidRequest
 from bridge.file_formats.registry import file_format
@@ -54,16 +55,20 @@ _SPELLED = {"\\t": "\t", "\\001": "\x01", "\\u0001": "\x01", "\\\\": "\\"}
 """Characters that are hard to type, as Hive spells them."""
 
 
+_MOST = 2**31 - 1
+"""As much as the engines' readers count."""
+
+
 def _character(text: str) -> str:
     text = _SPELLED.get(text, text)
-    if len(text) != 1:
-        raise ValueError("one character, or \\t or \\001")
+    if len(text) != 1 or text in "\n\r":
+        raise ValueError("one character that ends no line, or \\t or \\001")
     return text
 
 
 def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise ValueError("a number that is 0 or more")
+    if not text.isascii() or not text.isdigit() or int(text[:20]) > _MOST:
+        raise ValueError(f"a number from 0 to {_MOST}")
     return int(text)
 
 
@@ -204,6 +209,38 @@ def checked(format: str, properties: Mapping[str, str]) -> dict[str, str]:
         if isinstance(meant, str):
             found[name] = meant
     return found
+
+
+def require_together(format: str, properties: Mapping[str, str]) -> None:
+    """Checks properties that are each possible, as readers will get them.
+
+    Errors:
+        InvalidRequest: they cannot hold at once.
+    """
+    known = PROPERTIES[format]
+
+    def value(name: str) -> str:
+        return properties.get(name, known[name].default or "")
+
+    if format == "csv":
+        marks = [(name, value(name)) for name in ("csv.delimiter", "csv.quote", "csv.escape")]
+        for (one, mark), (other, same) in combinations(marks, 2):
+            if mark == same != "\0":
+                raise InvalidRequest(
+                    f"{one} and {other} are both {mark!r}",
+                    f"{one} is {known[one].default!r}, {other} {known[other].default!r} by default",
+                )
+        if value("csv.escape") in value("csv.null"):
+            raise InvalidRequest(
+                f"csv.null is {value('csv.null')!r}, which no field is: readers take away the "
+                f"csv.escape {value('csv.escape')!r} first",
+                "set csv.escape too, to a character that the files do not have, such as \\001",
+            )
+    if format == "text" and value("text.delimiter") in value("text.null"):
+        raise InvalidRequest(
+            f"text.null is {value('text.null')!r}, which no field is: it holds the text.delimiter",
+            "give another one",
+        )
 
 
 def header_lines(properties: Properties) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -110,7 +111,11 @@ def test_a_segment_is_added_listed_hidden_merged_and_deleted(run: Run, tmp_path:
     assert ids(run) == {"0.1": "Success"}
     assert ids(run, "--history") == {"0": "Compacted", "0.1": "Success", "1": "Compacted"}
 
-    assert "deleted nothing" in done(run("segment", "delete", "./calls", "--before", "2000-01-01"))
+    added = re.findall(
+        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d{4}", done(run("segment", "list", "./calls"))
+    )
+    for time in ("2000-01-01", min(added), "2000-01-01T00:00:00Z"):
+        assert "deleted nothing" in done(run("segment", "delete", "./calls", "--before", time))
     assert "deleted 0.1" in done(run("segment", "delete", "./calls", "--before", "2999-01-01"))
     assert "dropped ./calls" in done(run("table", "drop", "./calls"))
     assert {p: p.read_bytes() for p in (tmp_path / "lake").rglob("*") if p.is_file()} == before

@@ -232,7 +232,7 @@ def test_properties_are_of_their_format() -> None:
         ("csv", {"orc.x": "1"}, "no property"),
         ("parquet", {"csv.header": "a"}, "no property"),
         ("csv", {"csv.delimiter": ";;"}, "one character"),
-        ("csv", {"csv.header_lines": "-1"}, "0 or more"),
+        ("csv", {"csv.header_lines": "-1"}, "from 0 to"),
         ("csv", {"csv.header": "a,A"}, "differ"),
         ("csv", {"csv.bad_values": "x"}, "null or error"),
         ("csv", {"csv.date_format": "the day"}, "dd.MM.yyyy"),

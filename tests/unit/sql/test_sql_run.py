@@ -189,6 +189,9 @@ def test_clean_forgets_segments_and_history_tells_of_them(sql: Sql, tmp_path: Pa
 def test_times_are_in_utc_unless_they_say_else(sql: Sql) -> None:
     started = str(rows(sql("SHOW SEGMENTS ON T!")[0])[0]["started"])
     sql(f"DELETE FROM TABLE T! WHERE SEGMENT.STARTTIME BEFORE '{started}'")
+    assert ids(sql) == ["1"] and started.endswith("+00:00")
+    started = started.removesuffix("+00:00")
+    sql(f"DELETE FROM TABLE T! WHERE SEGMENT.STARTTIME BEFORE '{started}'")
     assert ids(sql) == ["1"]
     sql(f"DELETE FROM TABLE T! WHERE SEGMENT.STARTTIME BEFORE '{started}+02:00'")
     assert ids(sql) == ["1"]
