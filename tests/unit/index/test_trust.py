@@ -25,11 +25,13 @@ from bridge.report.effectiveness_text import effectiveness_text
 from bridge.types import BIGINT, BOOLEAN, DOUBLE, STRING, Type
 from tests.support import footers
 from tests.support.lake import Lake, age
-from tests.tiers import examples
+from tests.tiers import examples, seed
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 FILES = sorted([*FIXTURES.glob("writers/*.parquet"), FIXTURES / "parquet_mr" / "ascii.parquet"])
 TYPES: dict[str, Type] = {"i": BIGINT, "b": BOOLEAN, "s": STRING, "f": DOUBLE}
+_JAVA = "trino_plugin_gen/template/src/main/resources/io/skipbridge/trino/read/footer"
+CONNECTORS = FIXTURES.parents[1] / _JAVA / "parquet-writers.txt"
 UNLISTED = b"some writer version 99.0.0"
 
 
@@ -113,6 +115,42 @@ def test_the_list(writer: str, listed: bool) -> None:
     told = doubts.rows, doubts.exact, doubts.counts or doubts.some, doubts.booleans
     assert told == (not listed,) * 4
     assert not doubts.bounds
+
+
+@pytest.mark.rule("37")
+def test_the_connector_s_table_says_the_same() -> None:
+    """Read as the connector reads it, for writers of any name and version."""
+    table = [
+        (writer, tuple(map(int, version.split("."))), frozenset(words))
+        for writer, version, *words in map(str.split, CONNECTORS.read_text().splitlines())
+        if writer != "#"
+    ]
+    names = list(dict.fromkeys(writer for writer, _, _ in table))
+    drawn = random.Random(seed(37))
+    edges = [*(version for _, version, _ in table), *LISTED.values()]
+    for _ in range(examples(3_000, 20_000, 100_000)):
+        near = list(drawn.choice(edges))
+        near[drawn.randrange(len(near))] += drawn.randrange(-1, 2)
+        version = (near + [drawn.randrange(3) for _ in range(3)])[: drawn.randrange(1, 4)]
+        version = [max(part, 0) for part in version]
+        name = drawn.choice([*names, "another"]).rstrip("*")
+        found = next(w for w in names if name == w or (w[-1] == "*" and name.startswith(w[:-1])))
+        told = [words for w, least, words in table if w == found and tuple(version) >= least]
+        writer = f"{name} version {'.'.join(map(str, version))} (build 1)"
+        # A parquet-cpp without Arrow's schema: any text may have been a dictionary.
+        assert told[-1] == _flags(doubts_about(parquet_writers.writer_of(writer.encode(), {})))
+        unversioned = next(
+            words for w, _, words in table if w[-1] == "*" and name.startswith(w[:-1])
+        )
+        assert unversioned == _flags(doubts_about(name))
+
+
+def _flags(doubts: Doubts) -> frozenset[str]:
+    """The attributes that the connector knows."""
+    flags = {"bounds", "text", "booleans", "fixed", "varying", "counts", "some"}
+    return frozenset(
+        [name for name in flags if getattr(doubts, name)] + ["coded"] * (doubts.coded is None)
+    )
 
 
 @pytest.mark.rule("37")

@@ -10,6 +10,7 @@ import org.apache.parquet.format.CompressionCodec;
 import org.apache.parquet.format.Statistics;
 import org.apache.parquet.hadoop.metadata.ColumnPath;
 import org.apache.parquet.hadoop.metadata.CompressionCodecName;
+import org.apache.parquet.schema.PrimitiveType;
 
 import java.util.EnumSet;
 import java.util.Optional;
@@ -224,17 +225,19 @@ public final class ChunkFooter
 
     /**
      * Metadata of the chunk for the reader, with its pages and page indexes moved by {@code base}. The offsets inside an offset index are not
-     * moved; {@code PageIndex} does that.
+     * moved; {@code PageIndex} does that. Statistics are left out as far as the footer's writer is not believed.
      */
-    public ColumnChunkMetadata metadata(ColumnDescriptor descriptor, Optional<String> createdBy, long base)
+    public ColumnChunkMetadata metadata(ColumnDescriptor descriptor, Footer footer, long base)
     {
+        PrimitiveType type = descriptor.getPrimitiveType();
+        Optional<Statistics> believed = Optional.ofNullable(statistics).map(stated -> footer.doubts().believed(stated, type));
         ColumnChunkMetadata metadata = ColumnChunkMetadata.get(
                 ColumnPath.get(descriptor.getPath()),
-                descriptor.getPrimitiveType(),
+                type,
                 CompressionCodecName.fromParquet(CompressionCodec.findByValue(codec)),
                 encodingStats,
                 encodings,
-                MetadataReader.readStats(createdBy, Optional.ofNullable(statistics), descriptor.getPrimitiveType()),
+                MetadataReader.readStats(footer.createdBy(), believed, type),
                 dataPage + base,
                 dictionaryPage > 0 ? dictionaryPage + base : 0,
                 values,

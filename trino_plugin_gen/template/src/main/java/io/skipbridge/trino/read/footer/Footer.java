@@ -9,8 +9,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
-/** A footer's row groups, with the chunks of the columns that a scan reads. */
-public record Footer(List<RowGroupFooter> rowGroups, Optional<String> createdBy)
+/** A footer's row groups, with the chunks of the columns that a scan reads, and what is not believed of its writer. */
+public record Footer(List<RowGroupFooter> rowGroups, Optional<String> createdBy, WriterDoubts doubts)
 {
     public static Footer read(FooterBytes bytes, ReadSchema schema, ParquetDataSourceId id)
             throws IOException
@@ -37,7 +37,7 @@ public record Footer(List<RowGroupFooter> rowGroups, Optional<String> createdBy)
         catch (IndexOutOfBoundsException e) {
             throw new ParquetCorruptionException(e, id, "its footer cannot be read");
         }
-        return new Footer(groups, createdBy);
+        return new Footer(groups, createdBy, WriterDoubts.of(createdBy));
     }
 
     private static RowGroupFooter rowGroup(CompactReader reader, ReadSchema schema, ParquetDataSourceId id)

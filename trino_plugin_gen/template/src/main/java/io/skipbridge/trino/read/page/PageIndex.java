@@ -3,6 +3,7 @@ package io.skipbridge.trino.read.page;
 import io.skipbridge.trino.read.footer.ChunkFooter;
 import io.skipbridge.trino.read.footer.ReadSchema;
 import io.skipbridge.trino.read.footer.RowGroupFooter;
+import io.skipbridge.trino.read.footer.WriterDoubts;
 import io.trino.parquet.ParquetDataSource;
 import io.trino.parquet.ParquetReaderOptions;
 import io.trino.parquet.metadata.BlockMetadata;
@@ -14,8 +15,11 @@ import org.apache.parquet.internal.filter2.columnindex.ColumnIndexStore;
 import java.util.Arrays;
 import java.util.Optional;
 
-/** The page index of a row group whose file starts at {@code base} of its source. Offset indexes hold positions in the file, which it moves. */
-record PageIndex(ColumnIndexStore file, long base)
+/**
+ * The page index of a row group whose file starts at {@code base} of its source. Offset indexes hold positions in the file, which it moves. Of
+ * column indexes it shows what is believed of the file's writer.
+ */
+record PageIndex(ColumnIndexStore file, WriterDoubts doubts, ReadSchema schema, long base)
         implements ColumnIndexStore
 {
     /**
@@ -24,6 +28,7 @@ record PageIndex(ColumnIndexStore file, long base)
      */
     static Optional<ColumnIndexStore> of(
             RowGroupFooter group,
+            WriterDoubts doubts,
             ParquetDataSource source,
             BlockMetadata block,
             ReadSchema schema,
@@ -34,20 +39,20 @@ record PageIndex(ColumnIndexStore file, long base)
                 || (source instanceof ConcatenatedDataSource && Arrays.stream(group.chunks()).allMatch(ChunkFooter::small))) {
             return Optional.empty();
         }
-        return NativeReader.pageIndex(source, block, schema, options).map(file -> base == 0 ? file : new PageIndex(file, base));
+        return NativeReader.pageIndex(source, block, schema, options).map(file -> new PageIndex(file, doubts, schema, base));
     }
 
     @Override
     public ColumnIndex getColumnIndex(ColumnPath column)
     {
-        return file.getColumnIndex(column);
+        return doubts.believed(file.getColumnIndex(column), schema.descriptorsByPath().get(Arrays.asList(column.toArray())));
     }
 
     @Override
     public OffsetIndex getOffsetIndex(ColumnPath column)
     {
         OffsetIndex offsets = file.getOffsetIndex(column);
-        return offsets == null ? null : new Moved(offsets, base);
+        return offsets == null || base == 0 ? offsets : new Moved(offsets, base);
     }
 
     private record Moved(OffsetIndex file, long base)

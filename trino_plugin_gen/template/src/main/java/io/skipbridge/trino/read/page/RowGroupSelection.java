@@ -47,10 +47,10 @@ final class RowGroupSelection
                 List<ColumnChunkMetadata> chunks = new ArrayList<>(group.chunks().length);
                 for (int i = 0; i < group.chunks().length; i++) {
                     requireCodec(file, group.chunks()[i], schema.descriptor(i));
-                    chunks.add(group.chunks()[i].metadata(schema.descriptor(i), footer.createdBy(), base));
+                    chunks.add(group.chunks()[i].metadata(schema.descriptor(i), footer, base));
                 }
                 BlockMetadata block = new BlockMetadata(row, group.rows(), chunks);
-                Optional<ColumnIndexStore> pageIndex = PageIndex.of(group, source, block, schema, options, base);
+                Optional<ColumnIndexStore> pageIndex = PageIndex.of(group, footer.doubts(), source, block, schema, options, base);
                 PrunedBlockMetadata pruned = PrunedBlockMetadata.createPrunedColumnsMetadata(block, source.getId(), schema.descriptorsByPath());
                 if (schema.predicate().domain().isAll() || NativeReader.mayMatch(pruned, schema, source, pageIndex)) {
                     // a page index describes the original pages, so pages with one are not rewritten

@@ -29,6 +29,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 class TestChunkFooter
 {
+    private static final String WRITER = "parquet-cpp-arrow version 18.0.0";
     private static final PrimitiveType TEXT = Types.optional(PrimitiveType.PrimitiveTypeName.BINARY).named("mode");
     private static final ColumnDescriptor COLUMN = new ColumnDescriptor(new String[] {"mode"}, TEXT, 0, 1);
 
@@ -83,6 +84,6 @@ class TestChunkFooter
         chunk.write(new TCompactProtocol(buffer));
         ChunkFooter footer = new ChunkFooter();
         footer.read(new CompactReader(buffer.getArray(), 0, buffer.length()), filtered);
-        return footer.metadata(COLUMN, Optional.of("parquet-cpp-arrow version 18.0.0"), 0);
+        return footer.metadata(COLUMN, new Footer(List.of(), Optional.of(WRITER), WriterDoubts.of(Optional.of(WRITER))), 0);
     }
 }
