@@ -341,8 +341,9 @@ def serve(descriptor: int, name: str, cpu_seconds: int) -> None:
             answer: Any = function(storage, uri, size, *more)
             if isinstance(answer, Iterator):
                 for item in answer:
-                    connection.send_bytes(pickle.dumps((_ITEM, item)))
-                    inbox.get()
+                    with storage.turn:
+                        connection.send_bytes(pickle.dumps((_ITEM, item)))
+                        inbox.get()
                 answer = None
         except BridgeError as error:
             answer = error
@@ -350,7 +351,9 @@ def serve(descriptor: int, name: str, cpu_seconds: int) -> None:
             first = str(error).partition("\n")[0]
             what = f"{uri}: cannot be read: {type(error).__name__}: {first}"
             answer = FileUnreadable(what, _AGAIN)
-        connection.send_bytes(pickle.dumps((_END, answer)))
+        with storage.turn:
+            storage.ended = True
+            connection.send_bytes(pickle.dumps((_END, answer)))
 
 
 def _listen(connection: Connection, inbox: SimpleQueue[bytes]) -> None:
@@ -384,12 +387,18 @@ def _data_bytes() -> int:
 
 
 class _Parent:
-    """The parent's storage, for one file."""
+    """The parent's storage, for one file.
+
+    Attributes:
+        turn: held from a message to its answer, as a library may read in threads of its own.
+        ended: the answer is made; a thread that still reads is refused.
+    """
 
     def __init__(
         self, connection: Connection, inbox: SimpleQueue[bytes], size: int, whole: bytes | None
     ) -> None:
         self._connection, self._inbox, self._size, self._whole = connection, inbox, size, whole
+        self.turn, self.ended = threading.Lock(), False
 
     def read(self, uri: str) -> bytes:
         if self._whole is None:
@@ -397,5 +406,8 @@ class _Parent:
         return self._whole
 
     def read_ranges(self, uri: str, ranges: Sequence[Range]) -> list[bytes]:
-        self._connection.send_bytes(pickle.dumps((_WANTED, list(ranges))))
-        return [self._inbox.get() for _ in ranges]
+        with self.turn:
+            if self.ended:
+                raise OSError(f"{uri} is read after its reader has ended")
+            self._connection.send_bytes(pickle.dumps((_WANTED, list(ranges))))
+            return [self._inbox.get() for _ in ranges]

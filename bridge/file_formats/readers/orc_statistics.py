@@ -26,6 +26,7 @@ from bridge.errors import FileCorrupt
 from bridge.file_formats.column_chunks import ValueSink
 from bridge.file_formats.leaf_scan import LeafScan, unscaled
 from bridge.file_formats.physical_column import NAMELESS, PhysicalColumn, PhysicalType
+from bridge.file_formats.readers.orc_rows import batches
 from bridge.file_formats.rows import expect_rows
 from bridge.file_formats.statistics import FileStatistics, LeafStatistics
 from bridge.storage.child import ChildReader
@@ -65,7 +66,8 @@ def read(storage: Storage, uri: str, size: int, sink: ValueSink | None = None) -
         FileUnreadable, StorageFailure.
     """
     try:
-        file = po.ORCFile(open_source(storage, uri, size))
+        source = open_source(storage, uri, size)
+        file = po.ORCFile(source)
         columns = stored_columns(file.schema)
         found = [_Column(i, column) for i, column in enumerate(columns)]
         names = file.schema.names
@@ -73,14 +75,13 @@ def read(storage: Storage, uri: str, size: int, sink: ValueSink | None = None) -
         times = [c for c in found if c.known and c.is_time]
         if sink is not None:
             sink.begin(tuple(columns), {c.number for c in plain})
-        for stripe in range(file.nstripes):
-            if plain:
-                _read(file, stripe, plain, names, sink)
-            for column in times:
-                try:
-                    _read(file, stripe, [column], names)
-                except pa.ArrowInvalid:
-                    column.known = False
+        if plain:
+            _read(source, file, plain, names, sink)
+        for column in times:
+            try:
+                _read(source, file, [column], names)
+            except pa.ArrowInvalid:
+                column.known = False
         for column in found:
             if column.known:
                 expect_rows(column.rows, file.nrows, uri)
@@ -120,21 +121,21 @@ def _stored(arrow: pa.DataType) -> PhysicalType:
 
 
 def _read(
+    source: Any,
     file: Any,
-    stripe: int,
     columns: list[_Column],
     names: list[str],
     sink: ValueSink | None = None,
 ) -> None:
     wanted = [names[column.number] for column in columns]
-    batch = file.read_stripe(stripe, columns=wanted)
-    if batch.schema.names != wanted:
-        raise FileCorrupt(f"asked for the columns {wanted}, it has {batch.schema.names}", "")
-    for column, values in zip(columns, batch.columns, strict=True):
-        column.update(values)
-    if sink is not None and batch.num_rows:
-        read = zip(columns, batch.columns, strict=True)
-        sink.add({column.number: pa.chunked_array([values]) for column, values in read})
+    for batch in batches(source, file, wanted):
+        if batch.schema.names != wanted:
+            raise FileCorrupt(f"asked for the columns {wanted}, it has {batch.schema.names}", "")
+        for column, values in zip(columns, batch.columns, strict=True):
+            column.update(values)
+        if sink is not None and batch.num_rows:
+            read = zip(columns, batch.columns, strict=True)
+            sink.add({column.number: pa.chunked_array([values]) for column, values in read})
 
 
 class _Column:

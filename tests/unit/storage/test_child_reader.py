@@ -190,3 +190,21 @@ def _runs(process: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return state != "Z"
+
+
+def numbers(storage: Storage, uri: str, size: int) -> Iterator[int]:
+    """Items of a function whose library reads the file in a thread of its own."""
+    with ThreadPoolExecutor(1) as threads:
+        ahead = [threads.submit(storage.read_ranges, uri, [(i, i + 1)]) for i in range(200)]
+        for i, read in enumerate(ahead):
+            yield i
+            yield read.result()[0][0]
+
+
+def test_a_library_that_reads_in_a_thread_gets_its_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "bytes"
+    path.write_bytes(bytes(range(200)) + bytes(WHOLE))
+    stream: ChildReader[int] = ChildReader(numbers)
+    found = list(stream.stream(LocalStorage(), f"file://{path}", WHOLE + 200))
+    stream.close()
+    assert found == [each for i in range(200) for each in (i, i)]

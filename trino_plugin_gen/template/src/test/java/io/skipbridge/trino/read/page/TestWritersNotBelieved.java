@@ -10,6 +10,7 @@ import io.trino.parquet.writer.ParquetSchemaConverter;
 import io.trino.parquet.writer.ParquetWriter;
 import io.trino.parquet.writer.ParquetWriterOptions;
 import io.trino.spi.Page;
+import io.trino.spi.block.Block;
 import io.trino.spi.block.BlockBuilder;
 import io.trino.spi.connector.ConnectorPageSource;
 import io.trino.spi.connector.SourcePage;
@@ -20,12 +21,14 @@ import org.apache.parquet.format.CompressionCodec;
 import org.apache.parquet.format.FileMetaData;
 import org.apache.parquet.format.Statistics;
 import org.joda.time.DateTimeZone;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import shaded.parquet.org.apache.thrift.TException;
 import shaded.parquet.org.apache.thrift.protocol.TCompactProtocol;
 import shaded.parquet.org.apache.thrift.transport.TMemoryBuffer;
 
 import java.io.ByteArrayOutputStream;
+import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.List;
@@ -44,6 +47,23 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 class TestWritersNotBelieved
 {
     private static final int TIMES = 5_000;
+
+    private final FakeS3 store;
+    private final FileOpener opener;
+
+    TestWritersNotBelieved()
+            throws IOException
+    {
+        store = new FakeS3();
+        opener = store.opener();
+    }
+
+    @AfterEach
+    void close()
+    {
+        opener.close();
+        store.close();
+    }
 
     @Test
     void noNullsStatedWhereThereAreSome()
@@ -90,29 +110,34 @@ class TestWritersNotBelieved
     }
 
     /** The rows of a value that a scan under a predicate gives. */
-    private static long count(byte[] file, Type type, Domain domain, Object value)
+    private long count(byte[] file, Type type, Domain domain, Object value)
             throws Exception
     {
         BridgeColumnHandle column = new BridgeColumnHandle("x", type, ColumnKind.DATA, 0);
-        try (FakeS3 store = new FakeS3(); FileOpener opener = store.opener()) {
-            store.objects.put("f", file);
-            PartitionEntry partition = new PartitionEntry("", List.of(), new boolean[0]);
-            PlannedFile planned = new PlannedFile(FakeS3.uri("f"), 0, file.length, file.length, FakeS3.TIME, partition, ReaderSpec.PARQUET, List.of());
-            TupleDomain<BridgeColumnHandle> predicate = TupleDomain.withColumnDomains(Map.of(column, domain));
-            FileScan scan = new FileScan(FakeS3.session(), opener, DateTimeZone.UTC, List.of(column), () -> predicate, new AtomicInteger(20));
-            long found = 0;
-            try (ConnectorPageSource source = new ParquetFormat().open(scan, List.of(planned))) {
-                while (!source.isFinished()) {
-                    source.isBlocked().get(60, SECONDS);
-                    SourcePage page = source.getNextSourcePage();
-                    for (int row = 0; page != null && row < page.getPositionCount(); row++) {
-                        Object read = page.getBlock(0).isNull(row) ? null : type == BIGINT ? (Object) BIGINT.getLong(page.getBlock(0), row) : BOOLEAN.getBoolean(page.getBlock(0), row);
-                        found += Objects.equals(read, value) ? 1 : 0;
-                    }
+        store.objects.put("f", file);
+        PartitionEntry partition = new PartitionEntry("", List.of(), new boolean[0]);
+        PlannedFile planned = new PlannedFile(FakeS3.uri("f"), 0, file.length, file.length, FakeS3.TIME, partition, ReaderSpec.PARQUET, List.of());
+        TupleDomain<BridgeColumnHandle> predicate = TupleDomain.withColumnDomains(Map.of(column, domain));
+        FileScan scan = new FileScan(FakeS3.session(), opener, DateTimeZone.UTC, List.of(column), () -> predicate, new AtomicInteger(20));
+        long found = 0;
+        try (ConnectorPageSource source = new ParquetFormat().open(scan, List.of(planned))) {
+            while (!source.isFinished()) {
+                source.isBlocked().get(60, SECONDS);
+                SourcePage page = source.getNextSourcePage();
+                for (int row = 0; page != null && row < page.getPositionCount(); row++) {
+                    found += Objects.equals(value(type, page.getBlock(0), row), value) ? 1 : 0;
                 }
             }
-            return found;
         }
+        return found;
+    }
+
+    private static Object value(Type type, Block block, int row)
+    {
+        if (block.isNull(row)) {
+            return null;
+        }
+        return type == BIGINT ? (Object) BIGINT.getLong(block, row) : (Object) BOOLEAN.getBoolean(block, row);
     }
 
     /** The values, repeated, in a file of one row group whose footer is changed. */
