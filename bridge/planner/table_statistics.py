@@ -17,7 +17,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bridge.errors import BridgeError
-from bridge.expression.nodes import BoundReference, BoundTrue
+from bridge.expression.nodes import (
+    BoundAnd,
+    BoundPredicate,
+    BoundReference,
+    BoundTrue,
+    Op,
+)
 from bridge.expression.prune import prune
 from bridge.expression.statistics import ColumnStatistics
 from bridge.index.snapshot import IndexSnapshot
@@ -35,6 +41,7 @@ from bridge.types import STRING, Kind, Type
 
 _MAX_COLUMNS = 500
 _COMPARED = 256
+_OF_VALUES = (Op.EQ, Op.NULL_SAFE_EQ, Op.IN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +120,7 @@ def estimate(context: ScanContext, catalogue: CatalogStatistics | None = None) -
         # Side by side, and into one pack: each pack is a file that stays mapped.
         index.prefetch((name,) for name, _, is_key in _columns(context.table) if not is_key)
     columns: dict[str, ColumnEstimate] = {}
+    shares = {} if left is None else _shares(context, known, whole)
     for name, type, is_key in _columns(context.table):
         found = known.column(BoundReference((name,), type, is_key))
         if found is None and is_key:
@@ -134,7 +142,8 @@ def estimate(context: ScanContext, catalogue: CatalogStatistics | None = None) -
                 _width(everywhere),
             )
             columns[name] = replace(
-                _column(found, rows, told), overlapping=overlapping(everywhere) or None
+                _column(found, rows, told, shares.get(name, 1.0)),
+                overlapping=overlapping(everywhere) or None,
             )
     return Estimate(rows, columns)
 
@@ -221,13 +230,41 @@ def _key(found: ColumnStatistics, rows: float) -> ColumnEstimate:
     return ColumnEstimate(nulls, min(values, present), *_range(found), source="exact")
 
 
-def _column(found: ColumnStatistics, rows: float, told: TableDistinct) -> ColumnEstimate:
-    """A data column in the files of ``found``, which hold so many rows."""
+def _shares(
+    context: ScanContext, known: CompositePruningStatistics, whole: float
+) -> dict[str, float]:
+    """For columns that must hold one of some values: the share of rows in files that may hold one.
+
+    Such a file was kept because of its values, and the rows of these are all in the kept files. An
+    engine that divides these files' rows by the distinct values of the table counts that twice.
+    """
+    predicate, found = context.predicate, dict[str, float]()
+    for part in predicate.children if isinstance(predicate, BoundAnd) else (predicate,):
+        if not isinstance(part, BoundPredicate) or part.op not in _OF_VALUES:
+            continue
+        if type(part.reference) is BoundReference:
+            kept = ~prune(part, known, context.request.semantics).never
+            share = (_rows(known.rows[kept]) or 0.0) / (whole or 1.0)
+            name = part.reference.path[0]
+            found[name] = min(share, found.get(name, 1.0))
+    return found
+
+
+def _column(
+    found: ColumnStatistics, rows: float, told: TableDistinct, share: float = 1.0
+) -> ColumnEstimate:
+    """A data column in the files of ``found``, which hold so many rows.
+
+    Args:
+        share: of the distinct values, as `_shares` gives it.
+    """
     nulls = _nulls_fraction(found)
     if nulls is None:
         nulls = told.nulls_fraction()
     present = rows * (1.0 - (nulls or 0.0))
-    distinct, source = bounded_distinct(found, present, *told.best())
+    best, of = told.best()
+    best = best and max(1.0, best * share)
+    distinct, source = bounded_distinct(found, present, best, of)
     length = told.length() if found.type.is_bytes else None
     size = None if length is None else present * length
     low, high = _range(found)

@@ -192,6 +192,30 @@ def test_small_and_empty_tables(tmp_path: Path, rows: int) -> None:
             assert found.columns[name].distinct == distinct(data, name), name
 
 
+def test_a_value_that_skipped_files_is_not_counted_twice(tmp_path: Path) -> None:
+    """Rows of a value, as an engine computes them from the files that may hold it."""
+    lake = Lake(tmp_path, (Column("s", STRING), Column("day", INTEGER)))
+    values = [f"{n % 30:02d}-{n}" for n in range(180)]
+    for i in range(60):
+        held = [value for value in values[i % 30 :: 30] for _ in range(11)]
+        lake.write(f"{i}.parquet", {"s": held, "day": pa.array([i // 30] * len(held), pa.int32())})
+    lake.build()
+    whole = estimated(lake)
+    assert whole.rows == 180 * 22
+    for where, rows in (
+        (f"s = '{values[5]}'", 22),
+        (f"s IN ('{values[5]}', '{values[6]}')", 44),
+        (f"s = '{values[5]}' AND day = 0", 11),
+    ):
+        found = estimated(lake, where)
+        assert found.rows is not None and found.rows < whole.rows / 4
+        distinct = found.columns["s"].distinct
+        assert distinct is not None
+        assert rows / 2 < found.rows / distinct * (1 + ("IN" in where)) < rows * 2
+    half = estimated(lake, "day = 0")
+    assert half.columns["s"].distinct == whole.columns["s"].distinct
+
+
 def test_refreshes_and_compaction_keep_the_sample(tmp_path: Path) -> None:
     lake = Lake(tmp_path, (Column("x", BIGINT),))
     for i in range(40):
