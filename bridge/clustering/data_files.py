@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
 
-from bridge.errors import UnsupportedTable
+from bridge.errors import FileCorrupt, UnsupportedTable
 from bridge.storage.port import Storage
+from bridge.storage.source import is_passing
 
 _MODULES = {
     "parquet": "bridge.clustering.parquet_files",
@@ -138,3 +140,15 @@ def data_files(format: str) -> DataFiles:
     check_format(format, "a group")
     found: DataFiles = importlib.import_module(_MODULES[format]).FILES
     return found
+
+
+@contextmanager
+def blaming(uri: str) -> Iterator[None]:
+    """Errors: FileCorrupt: Arrow cannot decode the file."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError) as error:
+        if is_passing(error):
+            raise
+        first = str(error).partition("\n")[0]
+        raise FileCorrupt(f"{uri} cannot be decoded: {first}", "rewrite it") from error

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
@@ -23,13 +22,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.orc as po
 
-from bridge.clustering.data_files import Rejected, Writing
+from bridge.clustering.data_files import Rejected, Writing, blaming
 from bridge.clustering.orc_tail import KINDS, OrcTail
-from bridge.errors import FileCorrupt
 from bridge.file_formats.rows import all_rows, pieces
 from bridge.storage.child import ChildReader, held
 from bridge.storage.port import Storage
-from bridge.storage.source import WHOLE, is_passing, open_source
+from bridge.storage.source import WHOLE, open_source
 
 _CODECS = {
     "none": "uncompressed", "snappy": "snappy", "gzip": "zlib", "zlib": "zlib", "zstd": "zstd",
@@ -149,7 +147,7 @@ class _About:
 
 def about(storage: Storage, uri: str, size: int) -> _About:
     """Runs in the child, for a damaged file can end its process. Errors: FileCorrupt."""
-    with _blaming(uri):
+    with blaming(uri):
         file = po.ORCFile(open_source(storage, uri, size))
         return _About(int(file.nrows), file.schema, int(file.row_index_stride))
 
@@ -158,7 +156,7 @@ def stripes(
     storage: Storage, uri: str, size: int, names: list[str] | None
 ) -> Iterator[pa.RecordBatch]:
     """The rows in parts. Runs in the child. Errors: FileCorrupt."""
-    with _blaming(uri):
+    with blaming(uri):
         file = po.ORCFile(open_source(storage, uri, size))
         read = (file.read_stripe(stripe, columns=names) for stripe in range(file.nstripes))
         for batch in all_rows(read, int(file.nrows), uri):
@@ -168,18 +166,6 @@ def stripes(
 def _stripes(storage: Storage, uri: str, size: int, names: list[str] | None) -> Iterator[pa.Table]:
     for batch in _STRIPES.stream(storage, uri, size, names):
         yield pa.Table.from_batches([batch])
-
-
-@contextmanager
-def _blaming(uri: str) -> Iterator[None]:
-    """Errors: FileCorrupt: Arrow cannot decode the file."""
-    try:
-        yield
-    except (pa.ArrowException, OSError, ValueError) as error:
-        if is_passing(error):
-            raise
-        first = str(error).partition("\n")[0]
-        raise FileCorrupt(f"{uri} cannot be decoded: {first}", "rewrite it") from error
 
 
 _ABOUT: ChildReader[_About] = ChildReader(about)

@@ -19,9 +19,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bridge.clustering.checksum import checksum
-from bridge.clustering.data_files import Rejected, Writing
+from bridge.clustering.data_files import Rejected, Writing, blaming
 from bridge.clustering.ranks import flat
 from bridge.file_formats.rows import all_rows, expect_rows
+from bridge.storage.child import ChildReader, held
 from bridge.storage.parquet_footer import Speller
 from bridge.storage.parquet_tail import footer_of, read_tail
 from bridge.storage.port import Storage
@@ -37,6 +38,7 @@ _PAYS = 0.8
 _FALSE = 0.01
 """The share of absent values that a bloom filter does not exclude."""
 _WRITES_BLOOMS = "bloom_filter_options" in signature(pq.ParquetWriter.__init__).parameters
+_PROBED_ROWS = 4096
 _SHORTEST, _LONGEST = 1 << 16, 1 << 20
 """Bytes that are read at once of a column of a large file."""
 _FEWEST_ROWS, _MOST_ROWS = 16, 1 << 15
@@ -71,6 +73,7 @@ class ParquetFile:
     def __init__(self, content: bytes) -> None:
         # Arrow ends the process where it meets some kinds of damage.
         Speller().read(footer_of(content, "a Parquet file"), "a Parquet file")
+        _PROBE.read(held(content), "a Parquet file", len(content))
         self.content = content
         self.file = _parquet(content)
 
@@ -129,6 +132,32 @@ class ParquetFiles:
             yield from self.open(storage.read(uri)).batches()
             return
         Speller().read(footer_of(read_tail(storage, uri, size), uri), uri)
+        yield from _PARTS.stream(storage, uri, size, memory)
+
+    def encode(
+        self, table: pa.Table, like: ParquetFile, writing: Writing, row_bytes: float
+    ) -> bytes:
+        group_rows = int(min(max(writing.group_bytes / row_bytes, 1), 64 * 1024**2))
+        return _encode(table, like.file, writing, group_rows)
+
+    def check(self, old: ParquetFile, new: ParquetFile) -> None:
+        _check_schema(old.file, new.file)
+
+
+def probe(storage: Storage, uri: str, size: int) -> None:
+    """Decodes all pages as clustering will. Runs in the child. Errors: FileCorrupt."""
+    with blaming(uri):
+        source = storage.read(uri)
+        file = _parquet(source)
+        for names in {(), tuple(_repeated(file))}:
+            reader = _parquet(source, read_dictionary=list(names))
+            for _ in reader.iter_batches(_PROBED_ROWS, use_threads=False):
+                pass
+
+
+def parts(storage: Storage, uri: str, size: int, memory: int) -> Iterator[pa.Table]:
+    """The rows of a large file. Runs in the child. Errors: FileCorrupt."""
+    with blaming(uri):
         source = pa.PythonFile(RangeSource(storage, uri, size), mode="r")
         file = _parquet(source)
         about, columns = file.metadata, max(file.metadata.num_columns, 1)
@@ -147,14 +176,9 @@ class ParquetFiles:
             for batch in all_rows(read, group.num_rows, uri):
                 yield _without_views(pa.Table.from_batches([batch]))
 
-    def encode(
-        self, table: pa.Table, like: ParquetFile, writing: Writing, row_bytes: float
-    ) -> bytes:
-        group_rows = int(min(max(writing.group_bytes / row_bytes, 1), 64 * 1024**2))
-        return _encode(table, like.file, writing, group_rows)
 
-    def check(self, old: ParquetFile, new: ParquetFile) -> None:
-        _check_schema(old.file, new.file)
+_PROBE: ChildReader[None] = ChildReader(probe)
+_PARTS: ChildReader[pa.Table] = ChildReader(parts)
 
 
 def _check_int96(file: pq.ParquetFile, content: bytes, table: pa.Table) -> None:

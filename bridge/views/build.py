@@ -12,12 +12,14 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bridge.errors import FileAmbiguous, FileCorrupt, StorageFailure
+from bridge.file_formats.rows_in_child import damage_is_told
+from bridge.storage.child import ChildReader
 from bridge.storage.one_read import OneRead
 from bridge.storage.port import FileStat, Storage
 from bridge.storage.source import is_passing, open_source
@@ -303,16 +305,16 @@ def merge(parts: Sequence[Built], target: Target, storage: Storage) -> Built:
         writers: dict[pa.Schema, SortedFiles] = {}
         try:
             for file in every:
-                reader = pq.ParquetFile(open_source(storage, file.uri, file.size))
-                schema = reader.schema_arrow.remove_metadata()
+                read = _BATCHES.stream(storage, file.uri, file.size)
+                schema, stated = next(read)
                 if schema not in writers:
                     share = max(RUN_BYTES // (1 + len(writers)), 1 << 20)
                     writers[schema] = SortedFiles(view, schema, place.put, run_bytes=share)
                 rows = 0
-                for batch in reader.iter_batches():
+                for batch in read:
                     rows += batch.num_rows
-                    writers[schema].add(batch.replace_schema_metadata(None))
-                if rows != reader.metadata.num_rows or file.rows not in (-1, rows):
+                    writers[schema].add(batch)
+                if rows != stated or file.rows not in (-1, rows):
                     raise FileCorrupt(f"{file.uri} lacks rows", "rebuild the view")
             for writer in writers.values():
                 writer.finish()
@@ -324,6 +326,18 @@ def merge(parts: Sequence[Built], target: Target, storage: Storage) -> Built:
             for writer in writers.values():
                 writer.discard()
         return place.built(sum(writer.rows for writer in writers.values()))
+
+
+def batches(storage: Storage, uri: str, size: int) -> Iterator[Any]:
+    """The schema and number of rows of a view's file, then its rows. Runs in the child."""
+    with damage_is_told(uri):
+        reader = pq.ParquetFile(open_source(storage, uri, size))
+        yield reader.schema_arrow.remove_metadata(), reader.metadata.num_rows
+        for batch in reader.iter_batches():
+            yield batch.replace_schema_metadata(None)
+
+
+_BATCHES: ChildReader[Any] = ChildReader(batches)
 
 
 def _with_scope(view: ViewDefinition, scope: SortScope) -> ViewDefinition:

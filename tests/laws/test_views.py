@@ -17,13 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.api.file_reader import DataFile, read_file
-from bridge.errors import SchemaConflict, UnsupportedType
+from bridge.errors import FileCorrupt, SchemaConflict, UnsupportedType
 from bridge.storage.routed import open_storage
 from bridge.storage.uri import canonical
 from bridge.table.model import Column
 from bridge.types import INTEGER, STRING, TIMESTAMP, Field, Type, array, map_of, struct
 from bridge.views import build as building
-from bridge.views.build import Built, Target, build, in_threads, merge
+from bridge.views.build import Built, Target, ViewFile, build, in_threads, merge
 from bridge.views.definition import define_view
 from bridge.views.facts import FactFile
 from tests.support.arrow import arrow_type
@@ -269,3 +269,20 @@ def test_runs_are_merged_in_bounded_memory(tmp_path: Path, monkeypatch: pytest.M
     found = pa.concat_tables(pq.read_table(f.uri.removeprefix("file://")) for f in built.files)
     keys = [("c", "ascending"), ("s", "ascending")]
     assert found.equals(written.take(pc.sort_indices(written, sort_keys=keys)))
+
+
+def test_32_pages_of_a_view_are_decoded_by_a_child(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "v.parquet"
+    pq.write_table(pa.table({"c": pa.array(range(5000), pa.int32())}), path, compression="zstd")
+    content = bytearray(path.read_bytes())
+    content[30:60] = b"\xff" * 30
+    path.write_bytes(content)
+    columns = (Column("c", INTEGER),)
+    view = define_view("v", columns, ["c"], ["c"], {"SORT_SCOPE": "GLOBAL_SORT"}).view
+    target = Target(view, columns, canonical(str(tmp_path / "view")))
+    built = Built((ViewFile(canonical(str(path)), len(content), 0, None),), 5000)
+    monkeypatch.setattr(pq, "ParquetFile", None)
+    with pytest.raises(FileCorrupt, match=r"v\.parquet cannot be read"):
+        merge([built], target, STORAGE)

@@ -464,6 +464,29 @@ def test_an_old_file_that_cannot_be_read_rejects_the_group(tmp_path: Path, fault
     assert result.rejected.startswith("FILE_CHANGED") == (fault != "damaged")
 
 
+@pytest.mark.rule("32")
+def test_32_damaged_pages_are_found_by_a_child(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The decoder may be ended by them. This process is not asked to decode."""
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"k": ["one", "two"] * 500}), path, compression="snappy")
+    content = bytearray(path.read_bytes())
+    content[30:60] = b"\xff" * 30
+    path.write_bytes(content)
+    decoded = pq.ParquetFile
+
+    def forbidden(*given: Any, **options: Any) -> pq.ParquetFile:
+        raise AssertionError("decoded here")
+
+    with pytest.raises((OSError, pa.ArrowException)):
+        decoded(path).read()
+    monkeypatch.setattr(pq, "ParquetFile", forbidden)
+    result = rewritten(tmp_path, path)
+    assert result.new == () and "f.parquet" in result.rejected
+    assert "decoded here" not in result.rejected
+
+
 def test_checksums_see_values_and_not_their_order() -> None:
     table = every_type()
     mixed = table.take([3, 0, 8, 1, 2, 5, 4, 7, 6])
