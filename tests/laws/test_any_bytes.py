@@ -140,3 +140,63 @@ def test_27_32_a_file_that_states_more_than_it_has(name: str, tmp_path: Path) ->
         assert any("hostile" in each for each in told)
     else:
         assert (read, told) == (rows + 1, [])
+
+
+BUILD = """
+import json, resource, sys
+import bridge
+root, format = sys.argv[1:]
+with bridge.connect() as session:
+    table = f"`{root}/t`"
+    for statement in (
+        f"CREATE TABLE {table} (x bigint, s string) STORED BY 'CarbonData' "
+        f"TBLPROPERTIES('format'='{format}')",
+        f"CREATE INDEX m ON TABLE {table} AS 'minmax'",
+        f"ALTER TABLE {table} ADD SEGMENT LOCATION '{root}/sound'",
+        f"ALTER TABLE {table} ADD SEGMENT LOCATION '{root}/hostile'",
+    ):
+        session.sql(statement, local=True)
+    rows = session.table(f"{root}/t").index.statistics().to_pylist()
+known = {each["path"].split("/")[-2]: each["min"] for each in rows if each["column"] == "x"}
+print(json.dumps([known, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10]))
+"""
+_TEXT: dict[str, tuple[str, str, Callable[[], bytes], str | None]] = {
+    # by name: the format, the file's name, its bytes, and what its index says is the least x
+    "csv: one line of a gzip": ("csv", "a.gz", lambda: _gzip(b"8" * (1 << 20), 256), None),
+    "csv: rows of a gzip": ("csv", "a.gz", lambda: _gzip(b"8,q\n" * (1 << 18), 32), "8"),
+    "csv: a member for each byte": ("csv", "a.gz", lambda: _gzip(b"8", 1) * 20_000, None),
+    "csv: separators": ("csv", "a", lambda: b"," * (1 << 22), None),
+    "csv: not decompressed": ("csv", "a.gz", lambda: b"8,q\n", None),
+    "json: rows of a gzip": (
+        "json",
+        "a.gz",
+        lambda: _gzip(b'{"x":8,"s":"q"}\n' * (1 << 15), 16),
+        "8",
+    ),
+    "json: cut": ("json", "a", lambda: b'{"x":8,"s":', None),
+}
+
+
+def _gzip(part: bytes, times: int) -> bytes:
+    packer = zlib.compressobj(9, wbits=31)
+    return b"".join(packer.compress(part) for _ in range(times)) + packer.flush()
+
+
+@pytest.mark.rule("27")
+@pytest.mark.rule("32")
+@pytest.mark.parametrize("name", _TEXT)
+def test_27_32_any_text_is_indexed_or_unknown(name: str, tmp_path: Path) -> None:
+    format, hostile, make, least = _TEXT[name]
+    sound = {"csv": b"7,q\n", "json": b'{"x":7}\n'}[format]
+    for place, content in (("sound/a", sound), (f"hostile/{hostile}", make())):
+        path = tmp_path / place
+        path.parent.mkdir()
+        path.write_bytes(content)
+        os.utime(path, (1e9, 1e9))
+    done = subprocess.run(
+        [sys.executable, "-c", BUILD, str(tmp_path), format], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    known, memory = json.loads(done.stdout.splitlines()[-1])
+    assert known == {"sound": "7", "hostile": least}
+    assert memory < _MEMORY

@@ -102,3 +102,26 @@ def test_other_codecs_are_ambiguous(tmp_path: Path, suffix: str) -> None:
     path.write_bytes(b"a\n")
     with pytest.raises(FileAmbiguous, match="not decompressed here"):
         read(path)
+
+
+@pytest.mark.rule("32")
+def test_32_each_byte_in_a_member_of_its_own() -> None:
+    """What decompressors are given, which they copy, grows with the file, not its square."""
+    given = [0, 0]
+
+    class Counted:
+        def __init__(self, run: int) -> None:
+            self._member, self._run = zlib.decompressobj(31), run
+
+        def decompress(self, part: bytes, most: int) -> bytes:
+            given[self._run] += len(part)
+            return self._member.decompress(part, most)
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._member, name)
+
+    for run, count in enumerate((2000, 4000)):
+        packed = gzip.compress(b"8") * count
+        members = lines._members("a.gz", iter([packed]), lambda run=run: Counted(run), True)
+        assert [len(each) for each in lines._gathered(members)] == [count]
+    assert given[1] < 2.5 * given[0] < 2.5 * 1000 * 2100

@@ -21,6 +21,10 @@ from bridge.file_formats.readers.hadoop_blocks import CODECS, hadoop_blocks
 from bridge.storage.port import Storage
 
 BLOCK = 8 * 1024 * 1024
+_LEAST = 1024 * 1024
+"""Bytes of lines that are parsed at once, unless the file has less."""
+_FIRST = 1024
+"""Bytes that a member of a compressed file gets at first."""
 _LONGEST = 64 * 1024 * 1024
 """Bytes of a line. Engines have limits, too."""
 _HEADER, _FOOTER = "skip.header.line.count", "skip.footer.line.count"
@@ -79,20 +83,20 @@ def line_blocks(storage: Storage, uri: str, size: int, header: int) -> Iterator[
     Errors:
         FileAmbiguous, FileUnreadable, StorageFailure.
     """
-    rest = b""
-    for part in _content(storage, uri, size):
+    rest = bytearray()
+    for part in _gathered(_content(storage, uri, size)):
         end = part.rfind(b"\n") + 1
         if not end:
             rest += part
             if len(rest) > _LONGEST:
                 raise ambiguous(uri, f"a line is longer than {_LONGEST} bytes")
             continue
-        block, rest = b"".join((rest, memoryview(part)[:end])), part[end:]
+        block, rest = b"".join((rest, memoryview(part)[:end])), bytearray(part[end:])
         block, header = _without(uri, _checked(uri, block), header)
         if block:
             yield block
     if rest:
-        block, header = _without(uri, _checked(uri, rest + b"\n"), header)
+        block, header = _without(uri, _checked(uri, bytes(rest) + b"\n"), header)
         if block:
             yield block
 
@@ -147,6 +151,18 @@ def _content(storage: Storage, uri: str, size: int) -> Iterator[bytes]:
         yield from _raw(storage, uri, size)
 
 
+def _gathered(parts: Iterator[bytes]) -> Iterator[bytes]:
+    """The parts, small ones joined: a file may have a member or a chunk for each of its bytes."""
+    held = bytearray()
+    for part in parts:
+        held += part
+        if len(held) >= _LEAST:
+            yield bytes(held)
+            held.clear()
+    if held:
+        yield bytes(held)
+
+
 def _raw(storage: Storage, uri: str, size: int) -> Iterator[bytes]:
     for start in range(0, size, BLOCK):
         (part,) = storage.read_ranges(uri, [(start, min(size, start + BLOCK))])
@@ -159,23 +175,27 @@ def _members(uri: str, parts: Iterator[bytes], fresh: Any, several: bool) -> Ite
     Args:
         several: whether every reader reads more than one. Of bzip2 they differ.
     """
-    member = fresh()
+    member, most = fresh(), _FIRST
     for part in parts:
-        while part:
+        view, at = memoryview(part), 0
+        while at < len(part):
             if member.eof:
                 if not several:
                     raise ambiguous(uri, "it holds more than one compressed stream")
-                member = fresh()
+                member, most = fresh(), _FIRST
+            # What a member does not take is copied, so each gets little until it has taken more.
+            taken = view[at : at + most]
             try:
-                yield from _pieces(member, part)
+                yield from _pieces(member, taken)
             except (zlib.error, OSError, ValueError) as error:
                 raise ambiguous(uri, f"it cannot be decompressed: {error}") from error
-            part = member.unused_data if member.eof else b""
+            at += len(taken) - len(member.unused_data)
+            most = min(2 * most, BLOCK)
     if not member.eof:
         raise ambiguous(uri, "it ends in the middle of a compressed stream")
 
 
-def _pieces(member: Any, part: bytes) -> Iterator[bytes]:
+def _pieces(member: Any, part: memoryview) -> Iterator[bytes]:
     """What a part decompresses to, in bounded pieces: a small file may hold many zeros."""
     piece = member.decompress(part, BLOCK)
     while piece:
