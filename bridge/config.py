@@ -280,6 +280,13 @@ OPTIONS: tuple[Option, ...] = (
     Option("storage.region", "", "text", "region of the object store"),
     Option("storage.allow_http", "false", "bool", "use plain HTTP for that endpoint (tests)"),
     Option(
+        "storage.connections",
+        "128",
+        "int",
+        "requests to object stores that a process has under way at once; others wait",
+        least=1,
+    ),
+    Option(
         "storage.timeout",
         "60s",
         "time",

@@ -51,6 +51,7 @@ def storage_options(config: Config) -> dict[str, str]:
         "region": config.text("storage.region"),
         "allow_http": config.text("storage.allow_http"),
         "timeout": str(timeout),
+        "connections": str(config.integer("storage.connections")),
     }
     return {k: v for k, v in options.items() if v not in ("", "false")}
 

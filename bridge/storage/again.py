@@ -2,7 +2,8 @@
 
 obstore repeats requests that fail before an answer begins (refused, reset, timed out, 429, 5xx),
 and reads of objects with an ETag that break off. It does not repeat listings that break off, nor
-reads of objects without an ETag.
+reads of objects without an ETag, nor what S3 has waited for too long (400 RequestTimeout). What one
+of the two has repeated is not repeated by the other: a request has one budget.
 
 An answer that does not come, or does not go on, is given up after the option ``timeout``. Nothing
 is repeated after `DEADLINE`, so that a store that never answers is an error and no wait for ever.
@@ -11,6 +12,7 @@ is repeated after `DEADLINE`, so that a store that never answers is an error and
 from __future__ import annotations
 
 import random
+import re
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -20,7 +22,9 @@ from obstore.exceptions import BaseError, GenericError
 T = TypeVar("T")
 _ATTEMPTS = 6
 _FIRST = 0.1
-_BROKEN = "response body error"
+_BROKEN = ("response body error", "<Code>RequestTimeout</Code>")
+_REPEATED = "the client has asked for the rest again"
+_RETRIES = re.compile(r", after (\d+) retries,")
 DEADLINE = 120.0
 """Seconds after which a request that made no progress is not repeated."""
 
@@ -37,7 +41,8 @@ class Patience:
 
     def bear(self, error: Exception) -> None:
         """Waits before the next attempt. Errors: the given one: there is no use in another."""
-        self._failures += 1
+        retries = _RETRIES.search(str(error))
+        self._failures += 1 + (int(retries[1]) if retries else 0)
         late = time.monotonic() - self._since >= DEADLINE
         if late or self._failures >= _ATTEMPTS or not broke_off(error):
             raise error
@@ -45,8 +50,16 @@ class Patience:
 
 
 def broke_off(error: Exception) -> bool:
-    """Whether the answer began and did not end."""
-    return isinstance(error, GenericError) and _BROKEN in str(error)
+    """Whether the answer began and did not end, or the request did; and nobody has repeated it."""
+    if not isinstance(error, GenericError) or _REPEATED in getattr(error, "__notes__", ()):
+        return False
+    return any(said in str(error) for said in _BROKEN)
+
+
+def repeated(error: BaseError) -> BaseError:
+    """The error, noted as one of a request that the client itself has repeated."""
+    error.add_note(_REPEATED)
+    return error
 
 
 def again(ask: Callable[[], T]) -> T:

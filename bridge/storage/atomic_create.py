@@ -16,7 +16,9 @@ import contextlib
 import threading
 import time
 import uuid
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import obstore
 from obstore.exceptions import (
@@ -30,6 +32,7 @@ from obstore.store import AzureStore, GCSStore, S3Store
 
 from bridge.errors import StorageFailure
 from bridge.storage.again import again
+from bridge.storage.native import awaited
 from bridge.storage.requests import asked
 from bridge.storage.store_errors import STORE_ERRORS, failure
 
@@ -79,7 +82,15 @@ class AtomicCreate:
         """Why the store refuses the name; None if it is ours."""
         try:
             asked("write")
-            obstore.put(self._store, key, content, mode="create", attributes={_MARK: mark})
+            attributes: Any = {_MARK: mark}
+            again(
+                lambda: awaited(
+                    lambda: obstore.put_async(
+                        self._store, key, content, mode="create", attributes=attributes
+                    ),
+                    late=False,
+                )
+            )
         except (AlreadyExistsError, PreconditionError) as refusal:
             return refusal
         except NotSupportedError as error:
@@ -94,12 +105,15 @@ class AtomicCreate:
         """The mark of an object, empty if it has none; None if there is no object."""
         try:
             asked("look")
-            found = again(lambda: obstore.get(self._store, key, options={"head": True}).attributes)
+            found = again(lambda: awaited(lambda: self._attributes(key), late=False))
         except (NotFoundError, FileNotFoundError):
             return None
         except STORE_ERRORS as error:
             raise failure(error, self._base + key) from error
-        return found.get(_MARK, "")
+        return str(found.get(_MARK, ""))
+
+    async def _attributes(self, key: str) -> Mapping[Any, str]:
+        return (await obstore.get_async(self._store, key, options={"head": True})).attributes
 
     def _prove(self, key: str) -> None:
         """Errors: StorageFailure: more or fewer than one of several writers created a file."""
@@ -140,4 +154,4 @@ class AtomicCreate:
             # otherwise an index cleanup deletes it
             with contextlib.suppress(BaseError, FileNotFoundError):
                 asked("delete")
-                obstore.delete(self._store, probe)
+                awaited(lambda: obstore.delete_async(self._store, probe), late=False)

@@ -22,6 +22,7 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, build_opener
+from weakref import WeakValueDictionary
 
 import obstore
 from obstore.exceptions import (
@@ -62,6 +63,9 @@ class _Page:
     full: int | None
 
 
+_lock = threading.Lock()
+
+
 class ListingEnd:
     """Proves the ends of one bucket's listings.
 
@@ -79,6 +83,13 @@ class ListingEnd:
         self._lock = threading.Lock()
         self._seen = False
         self._full: int | None = None
+        self._bucket = ""
+
+    @staticmethod
+    def of(store: Any, base: str, ordered: bool, timeout: float) -> ListingEnd:
+        """One for each client, so that a process asks its first question of a bucket once."""
+        with _lock:
+            return _ends.setdefault(id(store), ListingEnd(store, base, ordered, timeout))
 
     def reached(
         self, prefix: str, after: str | None, count: int, known: Known | None = None
@@ -159,7 +170,7 @@ class ListingEnd:
             return None
         query = {"list-type": "2", **({} if after is None else {"start-after": after})}
         try:
-            url = _signed(self._store, query, prefix)
+            url = self._signed(query, prefix)
             asked("list")
             with _OPENER.open(url, timeout=self._timeout) as answer:
                 body = answer.read(_LARGEST)
@@ -173,27 +184,31 @@ class ListingEnd:
             return None
         return _parsed(body, f"{prefix}/", without_user(url.partition("?")[0]))
 
+    def _signed(self, query: dict[str, str], prefix: str) -> str:
+        """The address of a listing, signed with whatever credentials the client has.
+
+        A signed address is one of an object. So the bucket's is given a query, and ends in the
+        prefix: the client adds the slash, and the key of no object.
+        """
+        store: Any = self._store
+        config = dict(store.config)
+        unsigned = str(config.get("skip_signature", os.environ.get("AWS_SKIP_SIGNATURE"))).lower()
+        if not self._bucket:
+            nobody = {"skip_signature": False, "access_key_id": "no", "secret_access_key": "no"}
+            self._bucket = _sign(store, config | nobody).partition("?")[0].rstrip("/")
+        end = f"prefix={quote(prefix, safe='')}" if prefix else "delimiter="
+        address = f"{self._bucket}?{urlencode(query, quote_via=quote, safe='')}&{end}"
+        if unsigned == "true":
+            return f"{address}/"
+        return _sign(store, {**config, "virtual_hosted_style_request": True, "endpoint": address})
+
+
+_ends: WeakValueDictionary[int, ListingEnd] = WeakValueDictionary()
+"""By the client's identity, which lives as long as its value does."""
+
 
 async def _first(stream: Any) -> Any:
     return await anext(stream, [])
-
-
-def _signed(store: Any, query: dict[str, str], prefix: str) -> str:
-    """The address of a listing, signed with whatever credentials the client has.
-
-    A signed address is one of an object. So the bucket's is given a query, and ends in the prefix:
-    the client adds the slash, and the key of no object.
-    """
-    config = dict(store.config)
-    unsigned = str(config.get("skip_signature", os.environ.get("AWS_SKIP_SIGNATURE"))).lower()
-    if unsigned == "true":
-        config |= {"skip_signature": False, "access_key_id": "none", "secret_access_key": "none"}
-    bucket = _sign(store, config).partition("?")[0].rstrip("/")
-    end = f"prefix={quote(prefix, safe='')}" if prefix else "delimiter="
-    address = f"{bucket}?{urlencode(query, quote_via=quote, safe='')}&{end}"
-    if unsigned == "true":
-        return f"{address}/"
-    return _sign(store, {**config, "virtual_hosted_style_request": True, "endpoint": address})
 
 
 def _sign(store: Any, config: dict[str, Any]) -> str:

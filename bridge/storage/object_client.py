@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
+from weakref import WeakValueDictionary
 
 from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from bridge.errors import StorageFailure
 from bridge.storage.again import DEADLINE
+from bridge.storage.native import CONNECTIONS, limit
 from bridge.storage.uri import Location, without_user
 
 Store = S3Store | GCSStore | AzureStore
+_opened: WeakValueDictionary[tuple[object, ...], Store] = WeakValueDictionary()
+"""One client for a bucket, as long as anybody uses it: each has connections of its own."""
+_lock = threading.Lock()
+os.register_at_fork(after_in_child=_opened.clear)
+_VARIABLES = ("AWS_", "AZURE_", "GOOGLE_")
 _PREFIXES = {"azure_": "abfss", "google_": "gs"}
 """How options begin that are for one kind of store; the others are for S3."""
 _ENDPOINTS = {
@@ -43,8 +51,22 @@ def open_store(place: Location, options: Mapping[str, str]) -> Store:
             store, and obstore's configuration keys: those that begin with ``azure_`` are for
             Azure, those with ``google_`` for GCS, and all others, such as ``endpoint``,
             ``region`` and ``access_key_id``, for S3. Missing options come from the environment.
+            ``connections`` bounds the requests of this process.
     """
+    environment = ((k, v) for k, v in os.environ.items() if k.startswith(_VARIABLES))
+    known = place.scheme, place.authority, *sorted(options.items()), None, *sorted(environment)
+    with _lock:
+        store = _opened.get(known)
+    if store is None:
+        store = _open(place, options)
+        with _lock:
+            store = _opened.setdefault(known, store)
+    return store
+
+
+def _open(place: Location, options: Mapping[str, str]) -> Store:
     given = dict(options)
+    limit(int(given.pop("connections", CONNECTIONS)))
     client: dict[str, Any] = {"timeout": timedelta(seconds=float(given.pop("timeout", "60")))}
     if given.pop("allow_http", "false").lower() == "true":
         client["allow_http"] = True

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import closing
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import obstore
 import pyarrow as pa
 import pyarrow.compute as pc
-from obstore.exceptions import NotFoundError
+from obstore.exceptions import BaseError, NotFoundError
 
 from bridge.errors import FileShort, FileUnreadable, InvalidUri, StorageFailure
-from bridge.storage.again import Patience, again
+from bridge.storage.again import Patience, again, repeated
 from bridge.storage.atomic_create import AtomicCreate
 from bridge.storage.key_ranges import Order, OutOfOrder, list_ranges
 from bridge.storage.listing_end import LAST, Known, ListingEnd
-from bridge.storage.native import awaited
+from bridge.storage.native import all_awaited, awaited
 from bridge.storage.object_client import open_store
 from bridge.storage.port import (
     EMPTY,
@@ -39,6 +39,7 @@ from bridge.storage.requests import asked, carried
 from bridge.storage.store_errors import NO_BUCKET, STORE_ERRORS, failure, unreadable
 from bridge.storage.uri import Location, parse
 
+T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _PAGE = 1_000
 """Files that a store lists in one answer."""
@@ -77,7 +78,7 @@ class ObjectStorage:
         self._creation = AtomicCreate(self._store, self._base)
         self._ordered = lists_from_anywhere(self._base)
         timeout = float(options.get("timeout", "60"))
-        self._end = ListingEnd(self._store, self._base, self._ordered, timeout)
+        self._end = ListingEnd.of(self._store, self._base, self._ordered, timeout)
         self._there = False
         self._lock = threading.Lock()
 
@@ -287,11 +288,7 @@ class ObjectStorage:
             chunk_size=_PAGE,
             return_arrow=True,
         )
-
-        async def following() -> Any:
-            return await anext(stream, None)
-
-        while (batch := awaited(following)) is not None:
+        while (batch := awaited(lambda: _next(stream))) is not None:
             page = self._listing(pa.record_batch(batch))
             if len(page):
                 asked("list", whole // _PAGE)  # the page before was full, and had a successor
@@ -340,7 +337,7 @@ class ObjectStorage:
     def stat(self, uri: str) -> FileStat | None:
         try:
             asked("look")
-            found = obstore.head(self._store, self._key(uri))
+            found = self._call(lambda: obstore.head_async(self._store, self._key(uri)))
         except (NotFoundError, FileNotFoundError):
             self._require_bucket(uri)
             return None
@@ -354,7 +351,8 @@ class ObjectStorage:
             return
         try:
             asked("list")
-            next(iter(obstore.list(self._store, self._key(uri), chunk_size=1)), None)
+            stream: Any = obstore.list(self._store, self._key(uri), chunk_size=1)
+            awaited(lambda: _next(stream))
         except STORE_ERRORS as error:
             found = failure(error, uri)
             if found.message.startswith(NO_BUCKET):
@@ -364,49 +362,57 @@ class ObjectStorage:
     def read(self, uri: str) -> bytes:
         try:
             asked("read")
-            return again(lambda: bytes(obstore.get(self._store, self._key(uri)).bytes()))
+            return again(lambda: self._got(uri, [None]))[0][0]
         except STORE_ERRORS as error:
             raise unreadable(error, uri) from error
 
     def read_ranges(self, uri: str, ranges: Sequence[Range]) -> list[bytes]:
-        try:
-            asked("read", len(join_ranges(ranges)))
-            parts = again(
-                lambda: obstore.get_ranges(
-                    self._store,
-                    self._key(uri),
-                    starts=[start for start, _ in ranges],
-                    ends=[end for _, end in ranges],
-                )
-            )
-        except STORE_ERRORS as error:
-            raise unreadable(error, uri) from error
-        for (start, end), part in zip(ranges, parts, strict=True):
-            _check_length(uri, start, end, len(part))
-        return [bytes(part) for part in parts]
+        return self._parts(uri, ranges)[0]
 
     def read_state(self, uri: str, ranges: Sequence[Range]) -> tuple[list[bytes], FileStat | None]:
-        # An answer's headers and body are of one version of the object.
-        key, state = self._key(uri), None
-        held: list[tuple[int, bytes]] = []
-        for start, end in join_ranges(ranges):
-            try:
-                asked("read")
-                part, here = again(partial(self._read, uri, key, start, end))
-            except STORE_ERRORS as error:
-                raise unreadable(error, uri) from error
-            _check_length(uri, start, end, len(part))
-            if state is not None and here != state:
-                raise FileUnreadable(f"{uri} was rewritten while it was read", "refresh the index")
-            state = here
-            held.append((start, part))
-        if state is None:
-            state = self.stat(uri)
-        return [cut(held, start, end) or b"" for start, end in ranges], state
+        parts, states = self._parts(uri, ranges)
+        if any(here != states[0] for here in states):
+            raise FileUnreadable(f"{uri} was rewritten while it was read", "refresh the index")
+        return parts, states[0] if states else self.stat(uri)
 
-    def _read(self, uri: str, key: str, start: int, end: int) -> tuple[bytes, FileStat]:
-        answer = obstore.get(self._store, key, options={"range": (start, end)})
-        return bytes(answer.bytes()), _state(uri, answer.meta)
+    def _parts(self, uri: str, ranges: Sequence[Range]) -> tuple[list[bytes], list[FileStat]]:
+        """Bytes of ranges, and the state of the object in each answer."""
+        joined = join_ranges(ranges)
+        if not joined:
+            return [b"" for _ in ranges], []
+        asked("read", len(joined))
+        try:
+            found = again(lambda: self._got(uri, joined))
+        except STORE_ERRORS as error:
+            raise unreadable(error, uri) from error
+        held = []
+        for (start, end), (part, _) in zip(joined, found, strict=True):
+            _check_length(uri, start, end, len(part))
+            held.append((start, part))
+        return [cut(held, start, end) or b"" for start, end in ranges], [here for _, here in found]
+
+    def _got(self, uri: str, ranges: Sequence[Range | None]) -> list[tuple[bytes, FileStat]]:
+        """Parts of an object, or all of it, each with the state that its answer told.
+
+        Headers and body of an answer are of one version of the object.
+        """
+        key = self._key(uri)
+
+        async def get(part: Range | None) -> tuple[Any, Any]:
+            options: Any = None if part is None else {"range": part}
+            answer = await obstore.get_async(self._store, key, options=options)
+            meta = answer.meta
+            try:
+                return await answer.bytes_async(), meta
+            except BaseError as error:
+                raise (repeated(error) if meta["e_tag"] else error) from None
+
+        found = all_awaited([partial(get, part) for part in ranges], late=False)
+        return [(bytes(content), _state(uri, meta)) for content, meta in found]
+
+    def _call(self, call: Callable[[], Awaitable[T]]) -> T:
+        """A call that may be made more than once, and has the client's time-out."""
+        return again(lambda: awaited(call, late=False))
 
     def is_remote(self, uri: str) -> bool:
         return True
@@ -414,7 +420,7 @@ class ObjectStorage:
     def put(self, uri: str, content: bytes) -> None:
         try:
             asked("write")
-            obstore.put(self._store, self._key(uri), content)
+            self._call(lambda: obstore.put_async(self._store, self._key(uri), content))
         except STORE_ERRORS as error:
             raise failure(error, uri) from error
 
@@ -426,10 +432,9 @@ class ObjectStorage:
         try:
             asked("write")
             if source.size <= _COPIED_AT_ONCE:
-                obstore.copy(self._store, key, to)
+                self._call(lambda: obstore.copy_async(self._store, key, to))
             else:
-                parts = obstore.get(self._store, key).stream(min_chunk_size=_PART)
-                obstore.put(self._store, to, parts, chunk_size=_PART)
+                awaited(lambda: self._passed_on(key, to), late=False)
         except (NotFoundError, FileNotFoundError):
             self._require_bucket(source.uri)
             return False
@@ -449,10 +454,14 @@ class ObjectStorage:
             )
         return True
 
+    async def _passed_on(self, key: str, to: str) -> None:
+        parts = (await obstore.get_async(self._store, key)).stream(min_chunk_size=_PART)
+        await obstore.put_async(self._store, to, parts, chunk_size=_PART)
+
     def delete(self, uri: str) -> None:
         try:
             asked("delete")
-            obstore.delete(self._store, self._key(uri))
+            self._call(lambda: obstore.delete_async(self._store, self._key(uri)))
         except (NotFoundError, FileNotFoundError):
             self._require_bucket(uri)
         except STORE_ERRORS as error:
@@ -467,6 +476,10 @@ class ObjectStorage:
                 )
             return place.path
         return uri[len(self._base) :]
+
+
+async def _next(stream: Any) -> Any:
+    return await anext(stream, None)
 
 
 def _state(uri: str, meta: Any) -> FileStat:

@@ -55,9 +55,12 @@ class Asked:
 
 @dataclass(slots=True)
 class Answer:
+    """An answer; the connection breaks off where ``missing`` of its body's bytes would follow."""
+
     status: int = 200
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
+    missing: int = 0
 
 
 Lie = Callable[[Asked, Answer], Answer]
@@ -123,9 +126,12 @@ class MemoryStore:
         if asked.method == "PUT":
             if held is not None and asked.headers.get("if-none-match") == "*":
                 return _error(412, "PreconditionFailed")
+            source = unquote(asked.headers.get("x-amz-copy-source", "")).removeprefix(f"{BUCKET}/")
+            body = self.objects[source].content if source else body
             metadata = {k: v for k, v in asked.headers.items() if k.startswith("x-amz-meta-")}
             self.objects[asked.key] = made = Object(body, metadata=metadata)
-            return Answer(200, b"", {"ETag": made.etag or ""})
+            told = f"<CopyObjectResult><ETag>{escape(made.etag or '')}</ETag></CopyObjectResult>"
+            return Answer(200, told.encode() if source else b"", {"ETag": made.etag or ""})
         if asked.method == "POST" and "delete" in asked.query:
             keys = re.findall(r"<Key>[^<]*</Key>", body.decode())
             for key in keys:
@@ -207,10 +213,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response_only(answer.status)
         for name, value in answer.headers.items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(answer.body)))
+        self.send_header("Content-Length", str(len(answer.body) + answer.missing))
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(answer.body)
+        self.close_connection = self.close_connection or answer.missing > 0
 
     do_GET = do_PUT = do_HEAD = do_POST = _any  # noqa: N815
 

@@ -1,0 +1,143 @@
+"""What one request of ours may cost at most, in requests to the store and in connections."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+
+from bridge.errors import FileUnreadable, StorageFailure
+from bridge.storage import native
+from bridge.storage.port import Storage
+from bridge.storage.routed import open_storage
+from tests.support.memory_store import Answer, Asked, MemoryStore
+
+ROOT = "s3://lake/t"
+FILE = f"{ROOT}/f"
+_SLOW = b"<Error><Code>RequestTimeout</Code><Message>your connection was idle</Message></Error>"
+ASKED: dict[str, Callable[[Storage], Any]] = {
+    "list": lambda storage: len(storage.list_all(ROOT)),
+    "flat": lambda storage: storage.list_directories(ROOT),
+    "look": lambda storage: storage.stat(FILE),
+    "read": lambda storage: storage.read(FILE),
+    "ranges": lambda storage: storage.read_ranges(FILE, [(0, 70)]),
+    "state": lambda storage: storage.read_state(FILE, [(0, 70)])[0],
+    "write": lambda storage: storage.put(f"{ROOT}/g", b"x"),
+    "create": lambda storage: storage.put_if_absent(f"{ROOT}/.h", b"x"),
+    "copy": lambda storage: storage.copy(storage.stat(FILE), f"{ROOT}/.c"),  # type: ignore[arg-type]
+}
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryStore]:
+    monkeypatch.setattr("bridge.storage.again._FIRST", 0.001)
+    with MemoryStore() as running:
+        running.put("t/f", b"x" * 100)
+        yield running
+
+
+def cut(answer: Answer, etag: bool) -> Answer:
+    half = len(answer.body) // 2
+    headers = {k: v for k, v in answer.headers.items() if etag or k != "ETag"}
+    return Answer(answer.status, answer.body[:half], headers, len(answer.body) - half)
+
+
+@pytest.mark.parametrize("etag", [True, False])
+@pytest.mark.parametrize("asked", ["read", "ranges", "state", "list"])
+@pytest.mark.rule("47")
+def test_47_an_answer_that_breaks_off_is_asked_for_six_times(
+    asked: str, etag: bool, store: MemoryStore
+) -> None:
+    """Of an object with an ETag the client asks for the rest, and we did so again: 36 times."""
+    store.lie = lambda _, answer: cut(answer, etag)
+    storage = open_storage(options={**store.options, "retries": "5"})
+    with pytest.raises((FileUnreadable, StorageFailure)):
+        ASKED[asked](storage)
+    assert len(store.asked) == 6
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.rule("47")
+def test_47_what_the_store_waited_for_too_long_is_asked_for_again(
+    asked: str, store: MemoryStore
+) -> None:
+    """S3 says so with status 400, which the client does not repeat."""
+    expected = ASKED[asked](open_storage(options=store.options))
+    for key in ("t/.h", "t/.c"):
+        store.objects.pop(key, None)
+    seen = set[tuple[str, str]]()
+
+    def late(request: Asked, answer: Answer) -> Answer:
+        first = (request.method, request.key) not in seen
+        seen.add((request.method, request.key))
+        if request.method == "HEAD" or not first:  # its answer has no body to tell anything
+            return answer
+        if request.method == "PUT":
+            store.objects.pop(request.key, None)
+        return Answer(400, _SLOW)
+
+    store.lie = late
+    assert ASKED[asked](open_storage(options=store.options)) == expected
+
+
+@pytest.mark.rule("31")
+def test_31_a_process_has_so_many_requests_under_way(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over all storages, whoever asks; and no more connections are opened to a bucket."""
+    monkeypatch.setattr(native, "_most", [0])
+    monkeypatch.setattr(native, "_places", [])
+    store.lock = nullcontext()  # type: ignore[assignment]
+    lock, now, most = threading.Lock(), [0], [0]
+
+    def count(_: Asked, answer: Answer) -> Answer:
+        with lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        time.sleep(0.005)
+        with lock:
+            now[0] -= 1
+        return answer
+
+    store.lie = count
+    storages = [open_storage(options={**store.options, "connections": "6"}) for _ in range(8)]
+    with ThreadPoolExecutor(32) as pool:
+        many = [(i * 2_000_000, i * 2_000_000 + 1) for i in range(12)]
+        store.put("t/large", b"x" * 23_000_000)
+        asked = [
+            *(pool.submit(storages[i % 8].read, FILE) for i in range(60)),
+            *(pool.submit(storages[i].read_ranges, f"{ROOT}/large", many) for i in range(8)),
+            *(pool.submit(storages[i].list_all, ROOT) for i in range(8)),
+        ]
+        for each in asked:
+            each.result()
+    assert most[0] == 6
+    assert len({id(each.store(ROOT)._store) for each in storages}) == 1  # type: ignore[attr-defined]
+
+
+def test_a_read_that_waits_can_be_interrupted(store: MemoryStore) -> None:
+    held, came = threading.Event(), threading.Event()
+
+    def hang(_: Asked, answer: Answer) -> Answer:
+        came.set()
+        held.wait()
+        return answer
+
+    store.lie = hang
+    storage = open_storage(options=store.options)
+
+    def interrupt() -> None:
+        came.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        storage.read(FILE)
+    held.set()
