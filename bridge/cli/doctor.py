@@ -38,9 +38,10 @@ def doctor(
     output: str,
 ) -> None:
     """Check JDKs, Maven, metastore, planner, Trino and Hive; for TABLE, also check that its index
-    is fresh and that all its partitions have Hive's hook.
+    is fresh, that all its partitions have Hive's hook, and that its object store lists what it
+    holds: two hidden objects are written to the index's directory, and deleted.
 
-    Changes nothing. Exit status 1 if something that was requested is broken.
+    Changes nothing else. Exit status 1 if something that was requested is broken.
     """
     findings = list(
         examine(config, table, trino, HiveAddress(hive, hive_authentication) if hive else None)

@@ -10,15 +10,17 @@ from importlib.metadata import PackageNotFoundError, version
 
 from bridge import __version__
 from bridge.config import Config
-from bridge.errors import ExternalError, InvalidRequest
+from bridge.errors import BridgeError, ExternalError, InvalidRequest
 from bridge.expression.nodes import AlwaysTrue
 from bridge.jobs.compose import (
+    index_root,
     is_location,
     metastore_of,
     planner_of,
     resolve,
     split_settings,
     storage_of,
+    storage_options,
 )
 from bridge.jobs.diagnostic import Diagnostic, guarded
 from bridge.jobs.doctor_hive import HiveAddress, examine_hive, examine_hooks
@@ -29,6 +31,8 @@ from bridge.planner.request import ScanRequest
 from bridge.report.remedies import spelled
 from bridge.servers.java import find_jdk
 from bridge.service.client import PlannerClient
+from bridge.storage.listing_probe import require_listings
+from bridge.storage.uri import canonical, parse
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +45,7 @@ class TrinoUnavailable(ExternalError):
 def examine(
     config: Config, table: str | None, trino: str | None, hive: HiveAddress | None = None
 ) -> Iterator[Diagnostic]:
-    """Runs every check; changes nothing."""
+    """Runs every check; changes nothing, and deletes what it tries a store with."""
     yield Diagnostic("skipbridge", "ok", f"version {__version__}")
     for package, use in (
         ("pyspark", "index builds"),
@@ -69,6 +73,7 @@ def examine(
     hooked_plans = None if hive is None else (yield from examine_hive(hive))
     if table is not None:
         yield guarded(f"index of {table}", lambda: _index(config, table), "error")
+        yield from _store(config, table)
         if not is_location(table):
             yield from examine_record(config, table)
             yield from examine_hooks(config, table, hive is not None, hooked_plans)
@@ -145,6 +150,24 @@ def _trino(address: str) -> Diagnostic:
     return Diagnostic(
         "Trino", "ok", f"{address}, version {running}, catalogue {', '.join(catalogs)}"
     )
+
+
+def _store(config: Config, table: str) -> Iterator[Diagnostic]:
+    """Tries the object store of an index; a table that cannot be opened is told by other checks."""
+    try:
+        catalog, name = resolve(config, table, storage_of(config))
+        root = index_root(config, catalog.table(name))
+    except BridgeError:
+        root = canonical(table) if is_location(table) else ""
+    if not root or parse(root).scheme in ("file", "hdfs"):
+        return
+
+    def tried() -> Diagnostic:
+        require_listings(root, storage_options(config))
+        return Diagnostic(check, "ok", f"{root}: the store lists what it holds")
+
+    check = f"store of {table}"
+    yield guarded(check, tried, "error")
 
 
 def _index(config: Config, table: str) -> Diagnostic:

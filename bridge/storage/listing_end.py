@@ -110,6 +110,15 @@ class ListingEnd:
             return True
         return self._repeated(prefix, lambda: self._reached(prefix, after, count, known))
 
+    def require_listing(self, prefix: str) -> None:
+        """Asks for one listing without credentials and one with them, and follows no redirect.
+
+        Errors: StorageFailure: the answer is no listing, or leads to another host.
+        """
+        if self._strict:
+            self._repeated(prefix, lambda: self._page(prefix, None, signed=False) is None)
+            self._repeated(prefix, lambda: self._page(prefix, None) is None)
+
     def _reached(self, prefix: str, after: str | None, count: int, known: Known | None) -> bool:
         if not self._seen:
             page = self._page(prefix, None)
@@ -161,7 +170,7 @@ class ListingEnd:
             raise NoListing(f"no files, and says that there is {made_up}, which nobody has made")
         return _Page([], None)
 
-    def _page(self, prefix: str, after: str | None) -> _Page | None:
+    def _page(self, prefix: str, after: str | None, signed: bool = True) -> _Page | None:
         """The first page after a key; None if it cannot be asked for in this way.
 
         Errors: NoListing.
@@ -170,7 +179,7 @@ class ListingEnd:
             return None
         query = {"list-type": "2", **({} if after is None else {"start-after": after})}
         try:
-            url = self._signed(query, prefix)
+            url = self._signed(query, prefix) if signed else self._address(query, prefix)
             asked("list")
             with _OPENER.open(url, timeout=self._timeout) as answer:
                 body = answer.read(_LARGEST)
@@ -193,14 +202,19 @@ class ListingEnd:
         store: Any = self._store
         config = dict(store.config)
         unsigned = str(config.get("skip_signature", os.environ.get("AWS_SKIP_SIGNATURE"))).lower()
+        address = self._address(query, prefix)
+        if unsigned == "true":
+            return address
+        endpoint = address.removesuffix("/")
+        return _sign(store, {**config, "virtual_hosted_style_request": True, "endpoint": endpoint})
+
+    def _address(self, query: dict[str, str], prefix: str) -> str:
+        store: Any = self._store
         if not self._bucket:
             nobody = {"skip_signature": False, "access_key_id": "no", "secret_access_key": "no"}
-            self._bucket = _sign(store, config | nobody).partition("?")[0].rstrip("/")
+            self._bucket = _sign(store, store.config | nobody).partition("?")[0].rstrip("/")
         end = f"prefix={quote(prefix, safe='')}" if prefix else "delimiter="
-        address = f"{self._bucket}?{urlencode(query, quote_via=quote, safe='')}&{end}"
-        if unsigned == "true":
-            return f"{address}/"
-        return _sign(store, {**config, "virtual_hosted_style_request": True, "endpoint": address})
+        return f"{self._bucket}?{urlencode(query, quote_via=quote, safe='')}&{end}/"
 
 
 _ends: WeakValueDictionary[int, ListingEnd] = WeakValueDictionary()

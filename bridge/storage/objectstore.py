@@ -217,6 +217,22 @@ class ObjectStorage:
             )
         return False
 
+    def first_page(self, prefix: str, after: str | None = None) -> list[str]:
+        """The files below a directory as the store lists them, up to a page of them, unproven.
+
+        Errors: StorageFailure: also what is no listing, and an address that leads elsewhere.
+        """
+        stream: Any = obstore.list(
+            self._store, self._key(prefix), offset=None if after is None else self._key(after)
+        )
+        asked("list")
+        try:
+            self._end.require_listing(self._key(prefix))
+            found = again(lambda: awaited(lambda: _next(stream)))
+        except STORE_ERRORS as error:
+            raise failure(error, prefix) from error
+        return [self._base + each["path"] for each in found or ()]
+
     def _note(self, seen: str) -> None:
         """Remembers that the store lists its keys in another order; says so once."""
         with self._lock:

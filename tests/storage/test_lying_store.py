@@ -16,8 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import bridge
+from bridge.config import Config, Setting
 from bridge.errors import BridgeError, FileUnreadable, IndexConflict, InvalidUri, StorageFailure
 from bridge.index.store import IndexStore, next_generation
+from bridge.jobs.doctor import _store
 from bridge.storage.port import FileStat
 from bridge.storage.routed import open_storage
 from bridge.storage.uri import canonical
@@ -231,6 +233,53 @@ def test_what_no_policy_mends_is_no_missing_permission(
     for ask in (lambda: storage.put(f"{ROOT}/f", b"x"), lambda: storage.read(f"{ROOT}/f")):
         with pytest.raises((StorageFailure, FileUnreadable), match=wanted):
             ask()
+
+
+def _console(asked: Asked, answer: Answer) -> Answer:
+    """An endpoint that sends whoever has no session to a login elsewhere."""
+    if not asked.listing or "authorization" in asked.headers:
+        return answer
+    return Answer(302, b"", {"Location": "http://me:SECRET@login.example/?next=lake"})
+
+
+def _begins_anew(asked: Asked, answer: Answer, store: MemoryStore) -> Answer:
+    if not asked.listing:
+        return answer
+    query = {k: v for k, v in asked.query.items() if k != "start-after"}
+    return store.answer(Asked(asked.method, asked.key, query, asked.headers), b"")
+
+
+@pytest.mark.rule("43")
+def test_43_the_doctor_tries_a_store(store: MemoryStore) -> None:
+    """Of a store that lists otherwise than S3, or an address that is none, it says so."""
+    config = Config(
+        {
+            f"storage.{name}": Setting(store.options[name], "test")
+            for name in ("endpoint", "region", "allow_http")
+        }
+    )
+    told: dict[str, tuple[Lie, str]] = {
+        "honest": (lambda asked, answer: answer, ""),
+        "ignores": (lambda asked, answer: _begins_anew(asked, answer, store), "start-after"),
+        "login": (_body(lambda _: _LOGIN), "<html>"),
+        "console": (_console, "a redirect to http://login.example/"),
+        "empty": (lambda asked, answer: _begin_empty(asked, answer), "0 of 2 files"),
+    }
+    for name, (lie, words) in told.items():
+        store.lie = lambda asked, answer: answer
+        store.objects.clear()
+        for i in range(3):
+            store.put(f"t/f{i}.parquet", parquet(i))
+        store.lie = lie
+        (found,) = _store(config, ROOT)
+        assert found.status == ("error" if words else "ok"), (name, found)
+        assert words in found.detail and "SECRET" not in found.detail, (name, found)
+        if name != "login":
+            assert sorted(store.objects) == [f"t/f{i}.parquet" for i in range(3)]
+
+
+def _begin_empty(asked: Asked, answer: Answer) -> Answer:
+    return Answer(200, _ENTRY.sub(b"", answer.body)) if asked.listing else answer
 
 
 def test_credentials_in_addresses_are_never_printed() -> None:
