@@ -8,6 +8,7 @@ is asked for what follows, and this answer is read strictly. The first listing i
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 import time
@@ -181,8 +182,7 @@ class ListingEnd:
         try:
             url = self._signed(query, prefix) if signed else self._address(query, prefix)
             asked("list")
-            with _OPENER.open(url, timeout=self._timeout) as answer:
-                body = answer.read(_LARGEST)
+            body = awaited(lambda: asyncio.to_thread(self._fetched, url))
         except HTTPError as error:
             with error:
                 target = error.headers.get("Location") or ""
@@ -192,6 +192,10 @@ class ListingEnd:
         except (BaseError, OSError, HTTPException):
             return None
         return _parsed(body, f"{prefix}/", without_user(url.partition("?")[0]))
+
+    def _fetched(self, url: str) -> bytes:
+        with _OPENER.open(url, timeout=self._timeout) as answer:
+            return bytes(answer.read(_LARGEST))
 
     def _signed(self, query: dict[str, str], prefix: str) -> str:
         """The address of a listing, signed with whatever credentials the client has.
