@@ -59,7 +59,6 @@ class SkippableFiles:
 
     Attributes:
         generation: of the index; -1 without one.
-        none: no row at all satisfies the predicate, whatever the files hold.
         known: number of indexed files in the partitions in question.
         paths: canonical URIs of the files that hold no matching row.
         sizes, modified: of these files, in bytes and microseconds since the epoch.
@@ -67,7 +66,6 @@ class SkippableFiles:
     """
 
     generation: int = -1
-    none: bool = False
     known: int = 0
     paths: pa.Array = field(default_factory=lambda: pa.array([], pa.large_string()))
     sizes: npt.NDArray[np.int64] = field(default_factory=_nothing)
@@ -97,11 +95,12 @@ def list_skippable_files(
     keys = [Field(c.name, c.type) for c in table.partition_keys]
     columns = [Field(c.name, c.type) for c in table.columns]
     predicate = bind(request.predicate, columns, keys, request.semantics)
-    if isinstance(predicate, BoundFalse):
-        return SkippableFiles(view.generation, none=True)
     index = view.index
     if index is None:
         return SkippableFiles(not_used=view.not_used)
+    if isinstance(predicate, BoundFalse):
+        # A contradiction says nothing of any one file.
+        return SkippableFiles(view.generation)
     listed = np.ones(index.num_files, np.bool_)
     if keys:
         names = list(dict.fromkeys(name for owners in index.owners for name in owners))

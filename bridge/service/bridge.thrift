@@ -163,7 +163,7 @@ struct Plan {
 struct SkippableFiles {
   1: i32 protocol,            // a client refuses another
   2: i64 generation,          // -1: no index
-  3: bool none,               // no row at all can match, whatever the files hold: all may be dropped
+  // 3 was a bool by which older planners said that no row at all can match: it is not believed
   4: i64 known,               // files that the index knows in the partitions in question
   5: i64 skipped,
   6: string root,

@@ -30,6 +30,7 @@ from bridge.service._gen import ttypes
 from bridge.service.admission import Admission
 from bridge.service.answering import aggregate
 from bridge.service.codec import PROTOCOL, check_protocol, encode_batch, failure_of
+from bridge.service.compiled import OTHER_COLUMNS, compiled_with, parse_compiled
 from bridge.service.expected_tables import ExpectedTables
 from bridge.service.fair_lock import FairLock
 from bridge.service.indexed_tables import IndexedTables
@@ -42,7 +43,7 @@ from bridge.service.system_tables import SystemRows
 from bridge.service.tables import describe_table, describe_view
 from bridge.splits.coalesce import SplitSettings, with_parallelism
 from bridge.splits.source import SplitSource
-from bridge.table.model import Table, TableName
+from bridge.table.model import TableName
 from bridge.table.read_version import parse_read_version
 from bridge.table.registry import DIRECTORY
 from bridge.types import Semantics
@@ -337,12 +338,12 @@ class PlannerHandler:
         started = time.perf_counter()
         scan = self._scan(request)
         table = self._planner.table(scan.table)
-        compiled = (request.options or {}).get("table_columns")
-        if compiled is not None and compiled != _column_names(table):
-            # Hive finds columns by position: one that was renamed is another one there.
+        compiled = parse_compiled((request.options or {}).get("table_columns", ""))
+        if not compiled_with(table, compiled):
             table = self._planner.newest_table(scan.table)
-            if compiled != _column_names(table):
-                return encode_skippable_files(SkippableFiles(), scan.dropped)
+            if not compiled_with(table, compiled):
+                found = SkippableFiles(not_used=(OTHER_COLUMNS,))
+                return encode_skippable_files(found, scan.dropped)
         view = self._planner.views.view(table)
         told = (request.options or {}).get("declaration", "")
         recipe = engine(request.engine).declaration(told)
@@ -459,10 +460,6 @@ def _projected(names: Sequence[str] | None) -> frozenset[str] | None:
     """The columns that a scan reads; None: all. Of no column an empty name is sent."""
     found = _columns(names)
     return None if found is None else found - {""}
-
-
-def _column_names(table: Table) -> str:
-    return ",".join(column.name.lower() for column in table.columns)
 
 
 def _translate(name: str, predicate: str) -> Translation:

@@ -63,7 +63,7 @@ def selection_made(request: ScanRequest, found: SkippableFiles, seconds: float) 
     """The same for an engine that lists storage itself and requests only skippable files."""
     plan_opened(request, seconds)
     table = telemetry.table_label(str(request.table))
-    skipped = found.known if found.none else len(found.paths)
+    skipped = len(found.paths)
     telemetry.FILES.labels("kept", table).inc(found.known - skipped)
     telemetry.FILES.labels("skipped", table).inc(skipped)
     log.info(

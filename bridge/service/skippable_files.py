@@ -29,7 +29,6 @@ def encode_skippable_files(
     return ttypes.SkippableFiles(
         protocol=PROTOCOL,
         generation=found.generation,
-        none=found.none,
         known=found.known,
         skipped=count,
         root=root.decode(),

@@ -225,9 +225,7 @@ def naming(files: list[Path], shift: int) -> ttypes.SkippableFiles:
         *(s.st_mtime_ns // 1_000_000 + shift for s in stats),
         *offsets,
     )
-    return ttypes.SkippableFiles(
-        PROTOCOL, 1, False, n, n, "file://", packed + b"".join(texts), [], []
-    )
+    return ttypes.SkippableFiles(PROTOCOL, 1, n, n, "file://", packed + b"".join(texts), [], [])
 
 
 def _silent(done: int, total: int) -> None:

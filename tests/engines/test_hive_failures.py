@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import BridgeError, Category
+from bridge.metastore.client import MetastoreClient
 from bridge.servers.process import LOOPBACK, choose_port
 from bridge.service._gen import ttypes
-from bridge.service.codec import PROTOCOL, failure_of
+from bridge.service.codec import failure_of
 from bridge.table.model import TableName
 from tests.engines.conftest import RunningHiveServer2, Way
 from tests.engines.hive_sales import write_sales
@@ -28,6 +29,7 @@ from tests.engines.hive_stack import (
     Select,
     age,
     hooked_hive,
+    naming,
     register,
 )
 
@@ -72,9 +74,10 @@ def test_the_hook_is_really_in_the_way(
     """A planner that leaves out every file gives no row: so what others test is really decided."""
     sql = f"SELECT k FROM {NAME} WHERE k < 1000"
     assert len(hive.ask(sql, settings).rows) == 240
-    planner.answer = lambda own, request: ttypes.SkippableFiles(
-        PROTOCOL, 1, True, 12, 0, "", b"", [], []
-    )
+    with MetastoreClient(hive.metastore_uri) as client:
+        root = Path(client.get_table(NAME.schema, NAME.table).sd.location.removeprefix("file:"))
+    files = [f for f in root.rglob("*") if f.is_file() and not f.name.startswith(("_", "."))]
+    planner.answer = lambda own, request: naming(files, 0)
     wrong = hive.ask(sql, settings)
     assert wrong.rows == [] and (wrong.read, wrong.listed) == (0, 12)
 

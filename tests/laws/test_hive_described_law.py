@@ -263,7 +263,7 @@ def asked(seed: int, root: Path) -> Counter[str]:
             matching = {
                 uri for uri, row in rows[p] for judge in judges if judge.truth(tree, row) is True
             }
-            left_out = set(each.files) if found.none else never & each.files.keys()
+            left_out = never & each.files.keys()
             if concerned and each.format == "parquet":
                 counts["needed"] += len(left_out & matching)
                 continue

@@ -256,8 +256,6 @@ class LineTable:
             ScanRequest(NAME, asks, semantics=HIVE),
             recipe=parse_declaration(told),
         )
-        if found.none:
-            return set()
         states = zip(found.sizes.tolist(), found.modified.tolist(), strict=True)
         skipped = dict(zip(found.paths.to_pylist(), states, strict=True))
         return {name for name in self.held if self._state(name) != skipped.get(self._uri(name))}

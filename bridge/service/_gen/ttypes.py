@@ -2084,7 +2084,6 @@ class SkippableFiles(object):
     Attributes:
      - protocol
      - generation
-     - none
      - known
      - skipped
      - root
@@ -2097,7 +2096,6 @@ class SkippableFiles(object):
     __slots__ = (
         'protocol',
         'generation',
-        'none',
         'known',
         'skipped',
         'root',
@@ -2107,10 +2105,9 @@ class SkippableFiles(object):
     )
 
 
-    def __init__(self, protocol=None, generation=None, none=None, known=None, skipped=None, root=None, files=None, dropped=None, notes=None,):
+    def __init__(self, protocol=None, generation=None, known=None, skipped=None, root=None, files=None, dropped=None, notes=None,):
         self.protocol = protocol
         self.generation = generation
-        self.none = none
         self.known = known
         self.skipped = skipped
         self.root = root
@@ -2135,11 +2132,6 @@ class SkippableFiles(object):
             elif fid == 2:
                 if ftype == TType.I64:
                     self.generation = iprot.readI64()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 3:
-                if ftype == TType.BOOL:
-                    self.none = iprot.readBool()
                 else:
                     iprot.skip(ftype)
             elif fid == 4:
@@ -2199,10 +2191,6 @@ class SkippableFiles(object):
         if self.generation is not None:
             oprot.writeFieldBegin('generation', TType.I64, 2)
             oprot.writeI64(self.generation)
-            oprot.writeFieldEnd()
-        if self.none is not None:
-            oprot.writeFieldBegin('none', TType.BOOL, 3)
-            oprot.writeBool(self.none)
             oprot.writeFieldEnd()
         if self.known is not None:
             oprot.writeFieldBegin('known', TType.I64, 4)
@@ -2544,7 +2532,7 @@ SkippableFiles.thrift_spec = (
     None,  # 0
     (1, TType.I32, 'protocol', None, None, ),  # 1
     (2, TType.I64, 'generation', None, None, ),  # 2
-    (3, TType.BOOL, 'none', None, None, ),  # 3
+    None,  # 3
     (4, TType.I64, 'known', None, None, ),  # 4
     (5, TType.I64, 'skipped', None, None, ),  # 5
     (6, TType.STRING, 'root', 'UTF8', None, ),  # 6

@@ -42,7 +42,6 @@ ALIASES = {
     "dynamicFilterWaitMs": "dynamicFilterWaitMillis",
     "hint": "remedy",
     "maxWaitMs": "maxWaitMillis",
-    "none": "all",
     "projectedColumns": "columns",
     "schemaName": "schema",
     "skipped": "count",

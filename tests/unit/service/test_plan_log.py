@@ -57,8 +57,13 @@ def test_a_plan_that_is_closed_early(service: Service, caplog: pytest.LogCapture
 
 
 def test_a_selection_for_hive(service: Service, caplog: pytest.LogCaptureFixture) -> None:
+    told = '{"columns": [["x", "int"]], "keys": [["p", "int"]]}'
     asked = ttypes.PlanRequest(
-        schema_name=NAME.schema, table_name=NAME.table, engine="hive", protocol=PROTOCOL
+        schema_name=NAME.schema,
+        table_name=NAME.table,
+        engine="hive",
+        options={"table_columns": told},
+        protocol=PROTOCOL,
     )
     service.handler.list_skippable_files(asked)
     (line,) = lines(caplog)

@@ -14,6 +14,8 @@ from bridge.service._gen import ttypes
 from bridge.service.codec import PROTOCOL
 from tests.support.service import Service
 
+COLUMNS = json.dumps({"columns": [["x", "int"]], "keys": [["p", "int"]]})
+
 
 def request(leaf: dict[str, Any] | None, **options: str) -> ttypes.PlanRequest:
     predicate = ""
@@ -28,7 +30,7 @@ def request(leaf: dict[str, Any] | None, **options: str) -> ttypes.PlanRequest:
         engine_version="4.0.1",
         predicate=predicate,
         projected_columns=["x"],
-        options=options,
+        options={"table_columns": COLUMNS} | options,
         protocol=PROTOCOL,
     )
 
@@ -52,17 +54,45 @@ def select(service: Service, asked: ttypes.PlanRequest) -> ttypes.SkippableFiles
 
 
 @pytest.mark.rule("41")
-def test_a_query_that_was_compiled_with_other_columns_reads_every_file(service: Service) -> None:
-    asked = request(equals("x", 1))
-    for compiled, skipped in (("x", 8), ("y", 0), ("x,y", 0)):
-        asked.options = {"table_columns": compiled}
-        assert select(service, asked).skipped == skipped
+@pytest.mark.parametrize(
+    ("columns", "keys", "skipped"),
+    [
+        ([["x", "int"]], [["p", "int"]], 8),
+        ([["X", "INT"]], [["P", "int"]], 8),
+        ([["y", "int"]], [["p", "int"]], 0),
+        ([["x", "bigint"]], [["p", "int"]], 0),
+        ([["x", "int"]], [["p", "string"]], 0),
+        ([["x", "int"]], [], 0),
+        ([["x", "int"], ["y", "int"]], [["p", "int"]], 0),
+        ([["x", "no type"]], [["p", "int"]], 0),
+    ],
+)
+def test_a_query_that_was_compiled_with_other_columns_reads_every_file(
+    service: Service, columns: Any, keys: Any, skipped: int
+) -> None:
+    told = json.dumps({"columns": columns, "keys": keys})
+    found = select(service, request(equals("x", 1), table_columns=told))
+    assert found.skipped == skipped
+    assert any("OTHER_COLUMNS" in note for note in found.notes) == (skipped == 0)
+
+
+@pytest.mark.rule("41")
+@pytest.mark.parametrize("told", ["", "x", "x,p"])
+def test_hooks_that_tell_no_types_read_every_file(service: Service, told: str) -> None:
+    assert select(service, request(equals("x", 1), table_columns=told)).skipped == 0
+
+
+@pytest.mark.parametrize("told", ["{", "{}", '{"columns": [1], "keys": []}', '{"columns": 3}'])
+def test_columns_that_cannot_be_read_are_an_error(service: Service, told: str) -> None:
+    with pytest.raises(ttypes.BridgeFailure) as failure:
+        select(service, request(equals("x", 1), table_columns=told))
+    assert failure.value.code == "INVALID_REQUEST"
 
 
 def test_files_that_cannot_match_are_named_with_size_and_time(service: Service) -> None:
     found = select(service, request(equals("x", 1)))
     named_files = unpack(found)
-    assert found.generation >= 0 and not found.none and found.known == 12
+    assert found.generation >= 0 and found.known == 12
     assert len(named_files) == 8
     for path, size, time in named_files:
         assert not path.endswith("/1.parquet")
@@ -82,10 +112,11 @@ def test_a_partition_key_limits_what_is_named_and_proves_nothing(service: Servic
     assert (found.known, found.skipped) == (3, 0)
 
 
-def test_what_is_true_of_no_row_is_said_without_files(service: Service) -> None:
+@pytest.mark.rule("41")
+def test_a_contradiction_names_nothing(service: Service) -> None:
     leaf = {"operator": "EQUALS", "type": "LONG", "column": "x", "literal": 2**40}
     found = select(service, request(leaf))
-    assert found.none and found.skipped == 0
+    assert found.generation >= 0 and found.skipped == 0
 
 
 def test_a_column_that_is_not_there_is_an_error(service: Service) -> None:

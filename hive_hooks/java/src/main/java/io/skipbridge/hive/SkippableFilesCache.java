@@ -35,7 +35,6 @@ final class SkippableFilesCache
     static final SkippableFilesCache SHARED = new SkippableFilesCache(new CircuitBreaker(TimeUnit.SECONDS.toNanos(30), System::nanoTime));
 
     private static final Logger log = LoggerFactory.getLogger(SkippableFilesCache.class);
-    private static final String TABLE_COLUMNS = "schema.evolution.columns";
     private static final int MAX_ANSWERS = 256;
     private static final int MAX_FILES = 2_000_000;
 
@@ -93,8 +92,13 @@ final class SkippableFilesCache
                 return SkippableFiles.nothing();
             }
             String declaration = declared.apply(job);
-            List<String> key = Arrays.asList(queryId, table, filter, document, planner, declaration);
-            return answer(key, () -> ask(job, table, queryId, document.isEmpty() ? ScanFilter.document(job) : document, declaration));
+            String compiled = CompiledColumns.of(job);
+            if (compiled.isEmpty()) {
+                log.info("skipbridge: {} is read without skipping files: its columns are not known", table);
+                return SkippableFiles.nothing();
+            }
+            List<String> key = Arrays.asList(queryId, table, filter, document, planner, compiled, declaration);
+            return answer(key, () -> ask(job, table, queryId, document.isEmpty() ? ScanFilter.document(job) : document, compiled, declaration));
         }
         catch (InterruptedException e) {
             Thread.currentThread().interrupt();
@@ -159,7 +163,7 @@ final class SkippableFilesCache
         }
     }
 
-    private SkippableFiles ask(JobConf job, String table, String queryId, String document, String declaration)
+    private SkippableFiles ask(JobConf job, String table, String queryId, String document, String compiled, String declaration)
     {
         InetSocketAddress address = Settings.planner(job);
         String planner = address.getHostString() + ":" + address.getPort();
@@ -173,8 +177,7 @@ final class SkippableFilesCache
         }
         int dot = table.indexOf('.');
         List<String> columns = Arrays.asList(ColumnProjectionUtils.getReadColumnNames(job));
-        String tableColumns = job.get(TABLE_COLUMNS, "");
-        FileRequest request = new FileRequest(table.substring(0, dot), table.substring(dot + 1), queryId, version(), document, columns, tableColumns)
+        FileRequest request = new FileRequest(table.substring(0, dot), table.substring(dot + 1), queryId, version(), document, columns, compiled)
                 .declaredAs(SkippedTimes.concern(document) ? "" : declaration);
         Hooks.COUNTERS.calls.increment();
         try {

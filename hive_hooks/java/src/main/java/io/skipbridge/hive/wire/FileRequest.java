@@ -22,7 +22,7 @@ public final class FileRequest
     /**
      * @param predicate JSON, see docs/reference/predicates.md
      * @param columns the columns that the scan reads
-     * @param tableColumns all columns of the table in order, with commas, as the query was compiled; empty if unknown
+     * @param tableColumns columns and partition keys of the table as the query was compiled, as JSON, see docs/reference/wire.md; empty if unknown
      */
     public FileRequest(
             String schema,

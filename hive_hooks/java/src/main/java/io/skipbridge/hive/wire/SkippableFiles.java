@@ -15,15 +15,13 @@ public final class SkippableFiles
     private static final long ANY_TIME = -1;
 
     private final long generation;
-    private final boolean all;
     private final long known;
     private final Map<String, long[]> skipped;
     private final List<String> notes;
 
-    private SkippableFiles(long generation, boolean all, long known, Map<String, long[]> skipped, List<String> notes)
+    private SkippableFiles(long generation, long known, Map<String, long[]> skipped, List<String> notes)
     {
         this.generation = generation;
-        this.all = all;
         this.known = known;
         this.skipped = skipped;
         this.notes = notes;
@@ -32,14 +30,13 @@ public final class SkippableFiles
     /** Skips nothing. */
     public static SkippableFiles nothing()
     {
-        return new SkippableFiles(-1, false, 0, Collections.emptyMap(), Collections.emptyList());
+        return new SkippableFiles(-1, 0, Collections.emptyMap(), Collections.emptyList());
     }
 
     static SkippableFiles read(FrameReader reader)
     {
         int protocol = -1;
         long generation = -1;
-        boolean all = false;
         long known = 0;
         long count = 0;
         String root = "";
@@ -52,9 +49,6 @@ public final class SkippableFiles
                     break;
                 case 2:
                     generation = reader.is(FrameReader.I64) ? reader.i64() : generation;
-                    break;
-                case 3:
-                    all = reader.is(FrameReader.BOOL) ? reader.bool() : all;
                     break;
                 case 4:
                     known = reader.is(FrameReader.I64) ? reader.i64() : known;
@@ -76,7 +70,7 @@ public final class SkippableFiles
             }
         }
         ProtocolException.require(protocol);
-        return new SkippableFiles(generation, all, known, unpack(root, files, count), notes);
+        return new SkippableFiles(generation, known, unpack(root, files, count), notes);
     }
 
     private static Map<String, long[]> unpack(String root, ByteBuffer packed, long count)
@@ -108,9 +102,6 @@ public final class SkippableFiles
     /** Whether no row of the file with this path, size and time matches. */
     public boolean skips(String canonicalPath, long size, long modified)
     {
-        if (all) {
-            return true;
-        }
         long[] known = skipped.get(canonicalPath);
         return known != null && known[0] == size && known[1] == modified;
     }
@@ -118,15 +109,12 @@ public final class SkippableFiles
     /** Whether a file with this path may be skipped, if its size and time are the known ones. */
     public boolean names(String canonicalPath)
     {
-        return all || skipped.containsKey(canonicalPath);
+        return skipped.containsKey(canonicalPath);
     }
 
     /** The same of a file whose time its table does not record: nobody writes to it again, or only at its end. */
     public boolean skipsWritten(String canonicalPath, long size)
     {
-        if (all) {
-            return true;
-        }
         long[] known = skipped.get(canonicalPath);
         return known != null && known[0] == size && known[1] == ANY_TIME;
     }
@@ -134,13 +122,13 @@ public final class SkippableFiles
     /** Whether any file is skipped. */
     public boolean skipsAny()
     {
-        return all || !skipped.isEmpty();
+        return !skipped.isEmpty();
     }
 
     /** Whether at least half of the files known to the planner are skipped. */
     public boolean skipsMost()
     {
-        return all || (!skipped.isEmpty() && skipped.size() >= known / 2);
+        return !skipped.isEmpty() && skipped.size() >= known / 2;
     }
 
     /** The number of files named, which caches use to bound their memory. */

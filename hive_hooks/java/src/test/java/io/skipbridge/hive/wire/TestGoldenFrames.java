@@ -157,7 +157,7 @@ class TestGoldenFrames
                 said.get("engine_version").asText(),
                 said.get("predicate").asText(),
                 Collections.singletonList(said.at("/projected_columns/0").asText()),
-                "");
+                said.at("/options/table_columns").asText());
         return exchange(CALL, reply, planner -> planner.listSkippableFiles(request));
     }
 

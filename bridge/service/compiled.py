@@ -1,0 +1,80 @@
+"""The columns that a query of Hive was compiled with, as it says itself.
+
+The law: an answer holds under these names and types. A query is compiled before it lists files, by
+hours where it waits in a queue, and its table may change meanwhile: then values are read, rounded
+and compared otherwise than the planner's own definition says.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from bridge.errors import InvalidRequest, UnsupportedType
+from bridge.planner.report import IndexNotUsed
+from bridge.table.hive_properties import OPEN_CSV, SERDE
+from bridge.table.model import Column, Table
+from bridge.types import STRING, parse_hive_type
+
+Columns = tuple[tuple[str, str], ...]
+OTHER_COLUMNS = IndexNotUsed(
+    "*",
+    "OTHER_COLUMNS",
+    "the query was compiled with other columns, types or partition keys than the table has now",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """Names and types of columns and partition keys, in order and in lower case."""
+
+    columns: Columns
+    keys: Columns
+
+
+def parse_compiled(text: str) -> Compiled | None:
+    """What the option ``table_columns`` says; None if the query does not tell its columns.
+
+    Args:
+        text: JSON: ``columns`` and ``keys``, pairs of a name and a type in Hive's words. Names
+            alone with commas, as older hooks send them, tell no types.
+
+    Errors:
+        InvalidRequest.
+    """
+    if not text.startswith("{"):
+        return None
+    try:
+        body = json.loads(text)
+        return Compiled(_columns(body["columns"]), _columns(body["keys"]))
+    except UnsupportedType:
+        return None
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise InvalidRequest(
+            f"a table's columns cannot be read: {error}",
+            "take the jar and the planner from one release",
+        ) from error
+
+
+def _columns(given: Any) -> Columns:
+    return tuple((str(name).lower(), _spelled(str(type))) for name, type in given)
+
+
+def _spelled(type: str) -> str:
+    return str(parse_hive_type(type.lower()))
+
+
+def compiled_with(table: Table, compiled: Compiled | None) -> bool:
+    """Whether a query reads the table under exactly these columns, types and keys."""
+    if compiled is None:
+        return False
+    columns = compiled.columns
+    if dict(table.reader_properties).get(SERDE) == OPEN_CSV:
+        # Whatever the metastore says, its reader gives texts.
+        columns = tuple((name, str(STRING)) for name, _ in columns)
+    return (columns, compiled.keys) == (_of(table.columns), _of(table.partition_keys))
+
+
+def _of(columns: tuple[Column, ...]) -> Columns:
+    return tuple((c.name.lower(), str(c.type).lower()) for c in columns)
