@@ -37,7 +37,7 @@ from bridge.service.indexed_tables import IndexedTables
 from bridge.service.plan_log import plan_ended, plan_opened, selection_made
 from bridge.service.plans import Opened, OpenPlans
 from bridge.service.row_filter import encode_row_filter
-from bridge.service.skippable_files import encode_skippable_files
+from bridge.service.skippable_files import MAX_BYTES, encode_skippable_files
 from bridge.service.statistics import Estimates
 from bridge.service.system_tables import SystemRows
 from bridge.service.tables import describe_table, describe_view
@@ -74,6 +74,7 @@ _OPTIONS = frozenset(
         "timestamp_zone",
         "table_columns",
         "declaration",
+        "max_answer_bytes",
     }
 )
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -338,12 +339,13 @@ class PlannerHandler:
         started = time.perf_counter()
         scan = self._scan(request)
         table = self._planner.table(scan.table)
+        most = min(MAX_BYTES, _positive(request.options or {}, "max_answer_bytes", MAX_BYTES))
         compiled = parse_compiled((request.options or {}).get("table_columns", ""))
         if not compiled_with(table, compiled):
             table = self._planner.newest_table(scan.table)
             if not compiled_with(table, compiled):
                 found = SkippableFiles(not_used=(OTHER_COLUMNS,))
-                return encode_skippable_files(found, scan.dropped)
+                return encode_skippable_files(found, scan.dropped, most)
         view = self._planner.views.view(table)
         told = (request.options or {}).get("declaration", "")
         recipe = engine(request.engine).declaration(told)
@@ -353,7 +355,7 @@ class PlannerHandler:
         with self._turns.turn():
             found = list_skippable_files(table, view, scan, written, recipe)
         selection_made(scan, found, time.perf_counter() - started)
-        return encode_skippable_files(found, scan.dropped)
+        return encode_skippable_files(found, scan.dropped, most)
 
     @_answers_failures
     def list_indexed_tables(self, tables: list[str], protocol: int) -> ttypes.IndexedTables:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
+from collections.abc import Iterable
+from itertools import accumulate, islice
 
 import numpy as np
 import pyarrow as pa
@@ -14,18 +15,31 @@ from bridge.service._gen import ttypes
 from bridge.service.codec import PROTOCOL
 
 MAX_BYTES = 32 << 20
-"""Limit on the paths of one response; further files are not named, and so are read."""
+"""Of an encoded answer, where the client states no bound."""
+_MOST_NOTES = 20
+_LONGEST_NOTE = 1000
+_FRAMING = 512
+_FILE = 20
 
 
 def encode_skippable_files(
-    found: SkippableFiles, dropped: tuple[str, ...]
+    found: SkippableFiles, dropped: tuple[str, ...], most_bytes: int = MAX_BYTES
 ) -> ttypes.SkippableFiles:
-    """Encodes the files; paths are relative to their longest common directory."""
+    """Encodes the files; paths are relative to their longest common directory.
+
+    Args:
+        most_bytes: of the encoded answer; further files are not named, and so are read.
+    """
+    notes = _short(_note(reason) for reason in found.not_used)
+    short = _short(dropped)
     paths: list[bytes] = found.paths.cast(pa.large_binary()).to_pylist()
     root = _common_directory(paths)
     below = [path[len(root) :] for path in paths]
     offsets = np.fromiter(accumulate(map(len, below), initial=0), np.int64, len(below) + 1)
-    count = int(np.searchsorted(offsets, MAX_BYTES, side="right")) - 1
+    texts = sum(4 + len(text.encode()) for text in (*notes, *short))
+    room = most_bytes - _FRAMING - texts - len(root)
+    encoded = offsets + _FILE * np.arange(len(offsets))
+    count = max(0, int(np.searchsorted(encoded, room, side="right")) - 1)
     return ttypes.SkippableFiles(
         protocol=PROTOCOL,
         generation=found.generation,
@@ -40,9 +54,13 @@ def encode_skippable_files(
                 b"".join(below[:count]),
             )
         ),
-        dropped=list(dropped),
-        notes=[_note(reason) for reason in found.not_used],
+        dropped=short,
+        notes=notes,
     )
+
+
+def _short(texts: Iterable[str]) -> list[str]:
+    return [text[:_LONGEST_NOTE] for text in islice(texts, _MOST_NOTES)]
 
 
 def _common_directory(paths: list[bytes]) -> bytes:

@@ -147,7 +147,9 @@ def _tour_of_hive() -> dict[str, str]:
     site = ElementTree.parse(Path(__file__).parents[2] / "docker" / "hive" / "hive-site.xml")
     entries = {p.findtext("name", ""): p.findtext("value", "") for p in site.iter("property")}
     places = ("javax.jdo.", "fs.s3a.", "hive.metastore.", "hive.exec.scratch", "hive.user.install.")
-    return {k: v for k, v in entries.items() if not k.startswith(places)}
+    # Sessions of one server have planners of their own here.
+    by_session = {"skipbridge.planner.by_session": "true"}
+    return {k: v for k, v in entries.items() if not k.startswith(places)} | by_session
 
 
 @pytest.fixture(scope="session")

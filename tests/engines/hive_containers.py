@@ -118,7 +118,7 @@ def another_hive(
         port=0,
         auxiliary_jars=(jar,),
         heap="900m",
-        properties=properties,
+        properties={"skipbridge.planner.by_session": "true", **properties},
         jvm_options=("-XX:TieredStopAtLevel=1",),
     )
     with start_hiveserver2(spec) as server:

@@ -130,6 +130,8 @@ FORMATS: dict[str, tuple[str, Callable[[Path, pa.Table], None]]] = {
 def test_files_are_skipped_before_and_after_a_change(
     hive: HookedHive, tmp_path: Path, format: str, partitioned: bool
 ) -> None:
+    if hive.way is Way.RECORDS and format not in ("parquet", "orc"):
+        pytest.skip("records are hooked of Parquet and ORC alone")
     words, write = FORMATS[format]
     name = TableName(SCHEMA, f"{format}_{'parts' if partitioned else 'flat'}")
     for i in range(8):
@@ -146,17 +148,15 @@ def test_files_are_skipped_before_and_after_a_change(
     sql = f"SELECT k FROM {name} WHERE s = 's3'"
     if partitioned:
         sql += " AND p >= 0"
-    # A fetch of a hooked record does not tell how the files are declared.
-    told = hive.way is Way.PLANS or format in ("parquet", "orc")
-    modes = (FETCH, TEZ) if told else (TEZ,)
+    modes = (FETCH, TEZ)
     if (format, partitioned) == ("avro", True):
         modes = (FETCH,)  # tasks are told a schema of each partition, which the index has not
     for mode in modes:
         answer = hive.ask(sql, mode)
         assert [str(k) for (k,) in answer.rows] == ["3"]
         assert answer.read < 8, mode
-    if format == "avro":
-        return
+    if format in ("avro", "json"):
+        return  # Hive adds no columns to them
     hive.ask(f"ALTER TABLE {name} ADD COLUMNS (extra int)" + (" CASCADE" if partitioned else ""))
     hive.index_and_hook(name)
     for mode in modes:

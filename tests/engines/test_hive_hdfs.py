@@ -57,6 +57,7 @@ def hive(
                     running.uri,
                     port=0,
                     auxiliary_jars=(hive_jar,),
+                    properties={"skipbridge.planner.by_session": "true"},
                     jvm_options=("-XX:TieredStopAtLevel=1",),
                 )
             )

@@ -323,7 +323,7 @@ def test_a_planner_that_lies_or_is_another_program(
     for number, lie in enumerate((elsewhere, strings)):
         handler.list_indexed_tables = lie  # type: ignore[method-assign]
         try:
-            unheard = {"skipbridge.planner.timeout.ms": str(3000 + number)}  # so the hook asks
+            unheard = {"skipbridge.hook.refresh.ms": str(3000 + number)}  # so the hook asks
             answer = hive.ask(f"SELECT s FROM {FLAT} WHERE k = 78", {**FETCH, **unheard})
         finally:
             handler.list_indexed_tables = own  # type: ignore[method-assign]

@@ -114,7 +114,10 @@ def world(hive_jar: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
                     port=0,
                     auxiliary_jars=(hive_jar,),
                     library_jars=client,
-                    properties=s3a_properties(gateway.through(proxy.port)),
+                    properties={
+                        "skipbridge.planner.by_session": "true",
+                        **s3a_properties(gateway.through(proxy.port)),
+                    },
                     jvm_options=("-XX:TieredStopAtLevel=1",),
                 )
             )

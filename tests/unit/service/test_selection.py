@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from thrift.protocol import TBinaryProtocol
+from thrift.transport import TTransport
 
 from bridge.service._gen import ttypes
 from bridge.service.codec import PROTOCOL
@@ -98,6 +100,17 @@ def test_files_that_cannot_match_are_named_with_size_and_time(service: Service) 
         assert not path.endswith("/1.parquet")
         told = Path(path.removeprefix("file://")).stat()
         assert (size, time) == (told.st_size, told.st_mtime_ns // 1_000_000)
+
+
+@pytest.mark.rule("31")
+@pytest.mark.parametrize("most", [1, 600, 700, 800, 1000, 1 << 20])
+def test_an_answer_is_no_longer_than_its_client_takes(service: Service, most: int) -> None:
+    found = select(service, request(equals("x", 1), max_answer_bytes=str(most)))
+    out = TTransport.TMemoryBuffer()
+    found.write(TBinaryProtocol.TBinaryProtocol(out))
+    assert len(out.getvalue()) + 64 <= max(most, 600)
+    assert unpack(found) == unpack(select(service, request(equals("x", 1))))[: found.skipped]
+    assert found.skipped < 8 or most > 800
 
 
 def test_nothing_is_named_without_a_predicate_or_with_pruning_off(service: Service) -> None:

@@ -53,6 +53,17 @@ public class BridgeStorageHandler
         return new ReadOnly();
     }
 
+    @Override
+    public void configureInputJobProperties(TableDesc table, Map<String, String> properties)
+    {
+        try {
+            properties.put(SkipFilesHook.TOLD, Settings.toTell(getConf()));
+        }
+        catch (IllegalArgumentException e) {
+            // The scan finds it again, tells it by name, and reads all files.
+        }
+    }
+
     /** Hive calls this only while it plans an INSERT. Inserts into partitions do not call the meta hook. */
     @Override
     public void configureOutputJobProperties(TableDesc table, Map<String, String> properties)

@@ -44,6 +44,7 @@ final class KnownTables
     private static final int MOST_IN_A_CALL = 1000;
     private static final long FORGOTTEN_NANOS = TimeUnit.MINUTES.toNanos(10);
     private static final long UNDECIDED_MILLIS = 500;
+    private static final int MOST_PLANNERS = 64;
     // Of a table without an index.
     private static final String NOWHERE = "";
 
@@ -55,7 +56,6 @@ final class KnownTables
     private static final class Planner
     {
         private final InetSocketAddress address;
-        private final int timeoutMillis;
         private final Map<String, String> locations = new ConcurrentHashMap<>();
         private final Map<String, Long> used = new ConcurrentHashMap<>();
         private final Set<String> undecided = ConcurrentHashMap.newKeySet();
@@ -63,10 +63,9 @@ final class KnownTables
         private volatile Map<String, String> inputFormats = Collections.emptyMap();
         private ScheduledFuture<?> refresh;
 
-        Planner(InetSocketAddress address, int timeoutMillis)
+        Planner(InetSocketAddress address)
         {
             this.address = address;
-            this.timeoutMillis = timeoutMillis;
         }
 
         @Override
@@ -159,6 +158,9 @@ final class KnownTables
     Answer of(Configuration configuration, Collection<String> tables)
     {
         Planner planner = planner(configuration);
+        if (planner == null) {
+            return new Answer(Collections.emptyMap(), Collections.emptyMap());
+        }
         long now = System.nanoTime();
         List<String> unknown = new ArrayList<>();
         for (String table : tables) {
@@ -167,18 +169,21 @@ final class KnownTables
                 unknown.add(table);
             }
         }
-        ask(planner, unknown, true);
+        ask(planner, unknown, Settings.timeoutMillis(configuration), true);
         return new Answer(planner.locations, planner.inputFormats);
     }
 
+    /** Null if sessions chose too many. */
     private Planner planner(Configuration configuration)
     {
         InetSocketAddress address = Settings.planner(configuration);
-        int timeoutMillis = Settings.timeoutMillis(configuration);
         int refreshMillis = Settings.refreshMillis(configuration);
-        String key = address.getHostString() + ":" + address.getPort() + "/" + timeoutMillis + "/" + refreshMillis;
+        String key = address.getHostString() + ":" + address.getPort() + "/" + refreshMillis;
+        if (planners.size() >= MOST_PLANNERS && !planners.containsKey(key)) {
+            return null;
+        }
         return planners.computeIfAbsent(key, k -> {
-            Planner made = new Planner(address, timeoutMillis);
+            Planner made = new Planner(address);
             made.refresh = refreshing.scheduleWithFixedDelay(() -> refresh(k, made), refreshMillis, refreshMillis, TimeUnit.MILLISECONDS);
             return made;
         });
@@ -195,7 +200,7 @@ final class KnownTables
                 planner.refresh.cancel(false);
                 return;
             }
-            ask(planner, new ArrayList<>(planner.used.keySet()), false);
+            ask(planner, new ArrayList<>(planner.used.keySet()), Settings.timeoutMillis(), false);
         }
         catch (RuntimeException e) {
             log.debug("skipbridge: tables are not asked about", e);
@@ -203,17 +208,19 @@ final class KnownTables
     }
 
     /** @param ofQuery whether a query waits: only then a failure is worth a warning */
-    private void ask(Planner planner, List<String> tables, boolean ofQuery)
+    private void ask(Planner planner, List<String> tables, int timeoutMillis, boolean ofQuery)
     {
+        String what = Settings.isWhole(timeoutMillis) ? planner.toString() : planner + "/" + timeoutMillis;
         for (int from = 0; from < tables.size(); from += MOST_IN_A_CALL) {
-            if (breaker.open(planner.toString())) {
+            if (breaker.open(planner.toString()) || breaker.open(what)) {
                 Hooks.COUNTERS.callsSpared.increment();
                 return;
             }
             List<String> some = tables.subList(from, Math.min(tables.size(), from + MOST_IN_A_CALL));
             try {
-                IndexedTables found = new PlannerClient(planner.address, planner.timeoutMillis).listIndexedTables(some);
+                IndexedTables found = new PlannerClient(planner.address, timeoutMillis).listIndexedTables(some);
                 breaker.succeeded(planner.toString());
+                breaker.succeeded(what);
                 planner.inputFormats = new HashMap<>(found.inputFormats());
                 for (String table : some) {
                     if (found.undecided().contains(table)) {
@@ -228,15 +235,15 @@ final class KnownTables
                 }
             }
             catch (IOException e) {
-                broken(ofQuery, planner, "the planner at " + planner + " does not answer: " + e,
+                broken(ofQuery, what, "the planner at " + planner + " does not answer: " + e,
                         "start it (skipbridge serve), or set " + Settings.PLANNER + " to its address");
             }
             catch (ProtocolException e) {
-                broken(ofQuery, planner, "what answers at " + planner + " is no planner of this version of the hooks: " + e.getMessage(),
+                broken(ofQuery, planner.toString(), "what answers at " + planner + " is no planner of this version of the hooks: " + e.getMessage(),
                         "take jar and planner from one release");
             }
             catch (PlannerFailure e) {
-                broken(ofQuery, planner, e.code() + ": " + e.getMessage(), e.remedy());
+                broken(ofQuery, planner.toString(), e.code() + ": " + e.getMessage(), e.remedy());
             }
         }
     }
@@ -251,19 +258,19 @@ final class KnownTables
                 List<String> asked = new ArrayList<>(planner.undecided);
                 planner.undecided.removeAll(asked);
                 asked.retainAll(planner.used.keySet());
-                ask(planner, asked, false);
+                ask(planner, asked, Settings.timeoutMillis(), false);
             }, UNDECIDED_MILLIS, TimeUnit.MILLISECONDS);
         }
     }
 
-    private void broken(boolean ofQuery, Planner planner, String why, String remedy)
+    private void broken(boolean ofQuery, String planner, String why, String remedy)
     {
         if (!ofQuery) {
             log.debug("skipbridge: known tables stay as they are: {}", why);
             return;
         }
         Hooks.COUNTERS.failures.increment();
-        if (breaker.failed(planner.toString())) {
+        if (breaker.failed(planner)) {
             log.warn("skipbridge: tables are read without skipping files: {} -> {} (told again after 30 s)", why, remedy);
         }
     }

@@ -37,7 +37,7 @@ final class SegmentPlans
             throws IOException
     {
         int dot = table.indexOf('.');
-        String chosen = ChosenSegments.of(Settings.segments(job), table);
+        String chosen = ChosenSegments.of(job.get(SegmentStorageHandler.CHOSEN, ""), table);
         String version = chosen.isEmpty() ? "" : ";segments=" + chosen;
         FileRequest request = new FileRequest(
                 table.substring(0, dot),

@@ -25,6 +25,9 @@ public class SegmentStorageHandler
         extends AlterableStorageHandler
         implements HiveStoragePredicateHandler
 {
+    /** The segments that the session chose, where no table property reaches. */
+    static final String CHOSEN = "skipbridge.segments.chosen";
+
     private static final String TABLE = "skipbridge.segments.table";
     private static final String COLUMNS = "skipbridge.segments.columns";
     private static final String TYPES = "skipbridge.segments.types";
@@ -52,6 +55,8 @@ public class SegmentStorageHandler
         }
         properties.put(TABLE, table.getTableName());
         properties.put(COLUMNS, table.getProperties().getProperty("columns", ""));
+        properties.put(SkipFilesHook.TOLD, Settings.toTell(getConf()));
+        properties.put(CHOSEN, Settings.segments(getConf()));
         properties.put(TYPES, table.getProperties().getProperty("columns.types", ""));
     }
 

@@ -1,10 +1,25 @@
 package io.skipbridge.hive;
 
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.hive.conf.HiveConf;
+import org.apache.hadoop.hive.ql.exec.Utilities;
+import org.apache.hadoop.hive.ql.plan.MapWork;
+import org.apache.hadoop.hive.ql.plan.PartitionDesc;
+import org.apache.hadoop.hive.ql.plan.TableDesc;
+import org.apache.hadoop.mapred.JobConf;
 
 import java.net.InetSocketAddress;
+import java.util.Collection;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.Map;
 
-/** Settings of the session or hive-site.xml. An invalid value is reported by name, and the scan reads all files. */
+/**
+ * Settings. An invalid value is reported by name, and the scan reads all files.
+ *
+ * <p>Hive writes the properties of a table into the job that reads it, where the next table finds them too. So what decides whom to ask is read from
+ * this JVM's own hive-site.xml, or from what the hook or a storage handler has put into the plan. A session may switch skipping off, and wait less.
+ */
 final class Settings
 {
     static final String PLANNER = "skipbridge.planner";
@@ -12,6 +27,10 @@ final class Settings
     static final String PRUNING = "skipbridge.pruning_enabled";
     static final String SEGMENTS = "skipbridge.segments";
     static final String REFRESH = "skipbridge.hook.refresh.ms";
+    /** In hive-site.xml alone: whether sessions choose the planner, as for trials. */
+    static final String BY_SESSION = "skipbridge.planner.by_session";
+
+    private static final String PLAN = "hive.exec.plan";
 
     private static final String DEFAULT_PLANNER = "127.0.0.1:9527";
     private static final int DEFAULT_TIMEOUT = 2000;
@@ -25,10 +44,87 @@ final class Settings
         return configuration.getBoolean(PRUNING, true);
     }
 
-    /** Unresolved. */
-    static InetSocketAddress planner(Configuration configuration)
+    /** This server's own, once it was read. */
+    private static final class Site
     {
-        return address(configuration.getTrimmed(PLANNER, DEFAULT_PLANNER));
+        static final Configuration READ = new HiveConf();
+    }
+
+    private static boolean bySession(Configuration site)
+    {
+        return site.getBoolean(BY_SESSION, false);
+    }
+
+    /** Whom a session asks; the address is unresolved. */
+    static InetSocketAddress planner(Configuration session)
+    {
+        return address(planner(session, Site.READ));
+    }
+
+    static String planner(Configuration session, Configuration site)
+    {
+        String own = site.getTrimmed(PLANNER, DEFAULT_PLANNER);
+        return bySession(site) ? session.getTrimmed(PLANNER, own) : own;
+    }
+
+    /** Whom a scan asks; the address is unresolved. */
+    static InetSocketAddress planner(JobConf job)
+    {
+        String told = told(job);
+        return address(told.isEmpty() ? planner(namesAPlanner(job) ? Site.READ : job, site(job)) : told.substring(0, told.indexOf(' ')));
+    }
+
+    /** How long a scan waits. */
+    static int timeoutMillis(JobConf job)
+    {
+        String told = told(job);
+        return told.isEmpty() ? timeoutMillis(job, site(job)) : Integer.parseInt(told.substring(told.indexOf(' ') + 1));
+    }
+
+    /** What descriptors carry to tasks, which may run where there is no hive-site.xml. */
+    static String toTell(Configuration session)
+    {
+        InetSocketAddress address = planner(session);
+        return address.getHostString() + ":" + address.getPort() + " " + timeoutMillis(session);
+    }
+
+    /** Puts it into the job properties of a descriptor. */
+    static TableDesc told(TableDesc table, String toTell)
+    {
+        TableDesc copy = (TableDesc) table.clone();
+        Map<String, String> properties = table.getJobProperties() == null ? new HashMap<>() : new HashMap<>(table.getJobProperties());
+        properties.put(SkipFilesHook.TOLD, toTell);
+        copy.setJobProperties(properties);
+        return copy;
+    }
+
+    private static String told(JobConf job)
+    {
+        for (PartitionDesc read : work(job)) {
+            Map<String, String> properties = read.getTableDesc().getJobProperties();
+            if (properties != null && properties.containsKey(SkipFilesHook.TOLD)) {
+                return properties.get(SkipFilesHook.TOLD);
+            }
+        }
+        return "";
+    }
+
+    /** A task of a hooked record may run where there is no hive-site.xml: then its job has what the server sent, unless a table names a planner. */
+    private static Configuration site(JobConf job)
+    {
+        return HiveConf.getHiveSiteLocation() == null && !work(job).isEmpty() && !namesAPlanner(job) ? job : Site.READ;
+    }
+
+    private static boolean namesAPlanner(JobConf job)
+    {
+        return work(job).stream().anyMatch(read -> read.getTableDesc().getProperties().containsKey(PLANNER)
+                || (read.getProperties() != null && read.getProperties().containsKey(PLANNER)));
+    }
+
+    private static Collection<PartitionDesc> work(JobConf job)
+    {
+        MapWork work = job.get(PLAN) == null ? null : Utilities.getMapWork(job);
+        return work == null ? Collections.emptyList() : work.getPathToPartitionInfo().values();
     }
 
     /** Unresolved. */
@@ -48,21 +144,46 @@ final class Settings
         throw new IllegalArgumentException(PLANNER + " is '" + text + "', not host:port");
     }
 
-    /** The segments that queries read of some tables; empty: all. */
-    static String segments(Configuration configuration)
+    /** The segments that a session reads of some tables; empty: all. */
+    static String segments(Configuration session)
     {
-        return configuration.getTrimmed(SEGMENTS, "");
+        return session.getTrimmed(SEGMENTS, "");
     }
 
-    static int timeoutMillis(Configuration configuration)
+    /** How long a session waits: no longer than the server's own time-out, which is also the one that tells of a planner that does not run. */
+    static int timeoutMillis(Configuration session)
     {
-        return positive(configuration, TIMEOUT, DEFAULT_TIMEOUT);
+        return timeoutMillis(session, Site.READ);
     }
 
-    /** How often the hook asks which tables have an index; any session may set it, so there is a least. */
-    static int refreshMillis(Configuration configuration)
+    static int timeoutMillis(Configuration session, Configuration site)
     {
-        return Math.max(LEAST_REFRESH, positive(configuration, REFRESH, DEFAULT_REFRESH));
+        int own = timeoutOf(site);
+        int asked = positive(session, TIMEOUT, own);
+        return bySession(site) ? asked : Math.min(own, asked);
+    }
+
+    /** How long the server itself waits. */
+    static int timeoutMillis()
+    {
+        return timeoutOf(Site.READ);
+    }
+
+    /** Whether a call that came to its end so tells of the planner, not of a session's haste. */
+    static boolean isWhole(int timeoutMillis)
+    {
+        return timeoutMillis >= timeoutOf(Site.READ);
+    }
+
+    private static int timeoutOf(Configuration site)
+    {
+        return positive(site, TIMEOUT, DEFAULT_TIMEOUT);
+    }
+
+    /** How often the hook asks which tables have an index. */
+    static int refreshMillis(Configuration session)
+    {
+        return Math.max(LEAST_REFRESH, positive(bySession(Site.READ) ? session : Site.READ, REFRESH, DEFAULT_REFRESH));
     }
 
     private static int positive(Configuration configuration, String name, int otherwise)

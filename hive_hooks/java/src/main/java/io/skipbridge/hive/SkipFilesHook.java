@@ -29,6 +29,9 @@ import java.util.concurrent.TimeUnit;
 public final class SkipFilesHook
         implements ExecuteWithHookContext
 {
+    /** Of a descriptor's job properties, which no table property reaches: the planner's address and the time-out. */
+    static final String TOLD = "skipbridge.told";
+
     private static final Logger log = LoggerFactory.getLogger(SkipFilesHook.class);
     private static final CircuitBreaker WARNED = new CircuitBreaker(TimeUnit.SECONDS.toNanos(30), System::nanoTime);
 
@@ -66,6 +69,10 @@ public final class SkipFilesHook
         }
         KnownTables.Answer known = KnownTables.SHARED.of(configuration, scans.tables());
         Map<PartitionDesc, Class<? extends InputFormat>> ofTasks = chosen(scans.ofTasks(), known);
+        if (configuration.get("hive.execution.engine", "mr").equals("mr")) {
+            // Hive's combined reader counts header lines as rows where ours does not: what it answers must not depend on an index.
+            ofTasks.keySet().removeIf(read -> SkippablePaths.skipsLines(read.getTableDesc().getProperties()));
+        }
         Map<FetchWork, TableDesc> fetchesOfTasks = new IdentityHashMap<>();
         for (FetchWork fetch : scans.fetchesOfTasks()) {
             TableDesc changed = changed(fetch, known);
@@ -78,10 +85,13 @@ public final class SkipFilesHook
             ofTasks.clear();
             fetchesOfTasks.clear();
         }
+        String toTell = Settings.toTell(configuration);
         Map<PartitionDesc, Class<? extends InputFormat>> ofFetch = chosen(scans.ofFetch(), known);
         ofTasks.forEach(PartitionDesc::setInputFileFormatClass);
         SkippablePaths.tell(ofTasks.keySet(), configuration);
         tellTasks(ofTasks.keySet());
+        Map<TableDesc, TableDesc> told = new IdentityHashMap<>();
+        ofTasks.keySet().forEach(read -> read.setTableDesc(told.computeIfAbsent(read.getTableDesc(), table -> Settings.told(table, toTell))));
         fetchesOfTasks.forEach(FetchWork::setTblDesc);
         ofFetch.forEach(PartitionDesc::setInputFileFormatClass);
         if (!ofFetch.isEmpty()) {

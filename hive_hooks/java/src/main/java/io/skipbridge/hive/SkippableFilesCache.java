@@ -35,6 +35,8 @@ final class SkippableFilesCache
     static final SkippableFilesCache SHARED = new SkippableFilesCache(new CircuitBreaker(TimeUnit.SECONDS.toNanos(30), System::nanoTime));
 
     private static final Logger log = LoggerFactory.getLogger(SkippableFilesCache.class);
+    private static final int MOST_NOTES = 20;
+    private static final int LONGEST_NOTE = 1000;
     private static final int MAX_ANSWERS = 256;
     private static final int MAX_FILES = 2_000_000;
 
@@ -67,7 +69,6 @@ final class SkippableFilesCache
     private SkippableFiles of(JobConf job, String byPosition, Function<JobConf, String> declared)
     {
         String table = job.get("name", "");
-        String planner = job.getTrimmed(Settings.PLANNER, "");
         try {
             if (!Settings.pruning(job)) {
                 return SkippableFiles.nothing();
@@ -97,8 +98,9 @@ final class SkippableFilesCache
                 log.info("skipbridge: {} is read without skipping files: its columns are not known", table);
                 return SkippableFiles.nothing();
             }
-            List<String> key = Arrays.asList(queryId, table, filter, document, planner, compiled, declaration);
-            return answer(key, () -> ask(job, table, queryId, document.isEmpty() ? ScanFilter.document(job) : document, compiled, declaration));
+            InetSocketAddress address = Settings.planner(job);
+            List<String> key = Arrays.asList(queryId, table, filter, document, address.toString(), compiled, declaration);
+            return answer(key, () -> ask(job, address, table, queryId, document.isEmpty() ? ScanFilter.document(job) : document, compiled, declaration));
         }
         catch (InterruptedException e) {
             Thread.currentThread().interrupt();
@@ -163,15 +165,17 @@ final class SkippableFilesCache
         }
     }
 
-    private SkippableFiles ask(JobConf job, String table, String queryId, String document, String compiled, String declaration)
+    private SkippableFiles ask(JobConf job, InetSocketAddress address, String table, String queryId, String document, String compiled, String declaration)
     {
-        InetSocketAddress address = Settings.planner(job);
         String planner = address.getHostString() + ":" + address.getPort();
         String ofTable = planner + "/" + table;
         if (document.isEmpty()) {
             return SkippableFiles.nothing();
         }
-        if (breaker.open(planner) || breaker.open(ofTable)) {
+        int timeout = Settings.timeoutMillis(job);
+        // A session that waits less than the server tells nothing of the planner to others.
+        String ofPlanner = Settings.isWhole(timeout) ? planner : planner + "/" + timeout;
+        if (breaker.open(planner) || breaker.open(ofPlanner) || breaker.open(ofTable)) {
             Hooks.COUNTERS.callsSpared.increment();
             return SkippableFiles.nothing();
         }
@@ -181,14 +185,18 @@ final class SkippableFilesCache
                 .declaredAs(SkippedTimes.concern(document) ? "" : declaration);
         Hooks.COUNTERS.calls.increment();
         try {
-            SkippableFiles found = new PlannerClient(address, Settings.timeoutMillis(job)).listSkippableFiles(request);
+            SkippableFiles found = new PlannerClient(address, timeout).listSkippableFiles(request);
             breaker.succeeded(planner);
+            breaker.succeeded(ofPlanner);
             breaker.succeeded(ofTable);
-            found.notes().forEach(note -> log.info("skipbridge: {}: {}", table, note));
+            found.notes().stream().limit(MOST_NOTES).forEach(note -> log.info("skipbridge: {}: {}", table, note.length() > LONGEST_NOTE ? note.substring(0, LONGEST_NOTE) : note));
             return found;
         }
+        catch (PlannerClient.TooLong e) {
+            broken(ofTable + "/TOO_LONG", table, "the query has " + e.getMessage(), "shorten its filter");
+        }
         catch (IOException e) {
-            broken(planner, table, "the planner at " + planner + " does not answer: " + e,
+            broken(ofPlanner, table, "the planner at " + planner + " does not answer: " + e,
                     "start it (skipbridge serve), set " + Settings.PLANNER + " to its address, or raise " + Settings.TIMEOUT);
         }
         catch (ProtocolException e) {

@@ -60,7 +60,8 @@ public final class SkippablePaths
         }
     }
 
-    private static boolean skipsLines(Properties table)
+    /** Whether files have header or footer lines. */
+    static boolean skipsLines(Properties table)
     {
         return table.getProperty("skip.header.line.count") != null || table.getProperty("skip.footer.line.count") != null;
     }

@@ -106,6 +106,7 @@ public final class FileRequest
         Map<String, String> options = new TreeMap<>();
         options.put("table_columns", tableColumns);
         options.put("declaration", declaration);
+        options.put("max_answer_bytes", firstSplits > 0 ? "" : String.valueOf(PlannerClient.MAX_ANSWER));
         options.values().removeIf(String::isEmpty);
         writer.stringMapField(9, options);
         writer.stringField(12, readVersion);

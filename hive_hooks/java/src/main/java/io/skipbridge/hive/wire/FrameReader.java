@@ -24,6 +24,8 @@ final class FrameReader
     static final byte LIST = 15;
 
     private static final int MAX_DEPTH = 32;
+    /** Of a list or a map: what it costs here is many times what it costs on the wire. */
+    private static final int MOST_ELEMENTS = 100_000;
 
     private final ByteBuffer frame;
     private byte fieldType;
@@ -206,7 +208,11 @@ final class FrameReader
 
     private int size()
     {
-        return bounded("a collection of %d elements");
+        int size = bounded("a collection of %d elements");
+        if (size > MOST_ELEMENTS) {
+            throw new ProtocolException("a collection of " + size + " elements, at most " + MOST_ELEMENTS + " are taken");
+        }
+        return size;
     }
 
     private int length()

@@ -2,11 +2,16 @@ package io.skipbridge.hive.wire;
 
 import java.io.DataInputStream;
 import java.io.IOException;
+import java.io.InterruptedIOException;
 import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.net.SocketTimeoutException;
 import java.util.List;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import java.util.function.Function;
@@ -17,17 +22,33 @@ public final class PlannerClient
     /** The protocol number of bridge.thrift. Other numbers are refused. */
     static final int PROTOCOL = 2;
 
-    private static final int MAX_FRAME = 64 << 20;
+    /** The planner cuts an answer about files to it. */
+    static final int MAX_ANSWER = 32 << 20;
+    private static final int MAX_REQUEST = 16 << 20;
+    private static final int MOST_CALLS = 256;
+    private static final Semaphore CALLS = new Semaphore(MOST_CALLS);
     private static final int MOST_SPLITS = 5_000;
     private static final int MOST_WAIT = 1_000;
     private static final int REPLY = 2;
     private static final int EXCEPTION = 3;
 
+    /** A request above the bound: that of one query, which tells nothing of the planner. */
+    public static final class TooLong
+            extends IOException
+    {
+        private static final long serialVersionUID = 1;
+
+        TooLong(String message)
+        {
+            super(message);
+        }
+    }
+
     private final InetSocketAddress address;
     private final int timeoutMillis;
     private final AtomicInteger sequence = new AtomicInteger();
 
-    /** @param timeoutMillis limits the whole call, from connecting to the last byte of the reply */
+    /** @param timeoutMillis limits the whole call, from the resolution of the name to the last byte of the reply */
     public PlannerClient(InetSocketAddress address, int timeoutMillis)
     {
         this.address = address;
@@ -154,33 +175,80 @@ public final class PlannerClient
         return read(method, new FrameReader(exchange(writer.frame())), number, answer);
     }
 
+    /**
+     * The time-out covers all of it: a name that is not resolved, and a planner that does not read, hold a thread of ours, and no query.
+     */
     private byte[] exchange(byte[] frame)
             throws IOException
     {
+        if (frame.length > MAX_REQUEST) {
+            throw new TooLong("a request of " + frame.length + " bytes, at most " + MAX_REQUEST + " are sent");
+        }
+        if (!CALLS.tryAcquire()) {
+            throw new IOException("calls of " + MOST_CALLS + " queries have no answer yet");
+        }
         long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeoutMillis);
+        Socket socket = new Socket();
+        FutureTask<byte[]> call = new FutureTask<>(() -> {
+            try {
+                return exchange(socket, frame, deadline);
+            }
+            finally {
+                CALLS.release();
+            }
+        });
+        Thread thread = new Thread(call, "skipbridge-call");
+        thread.setDaemon(true);
+        thread.setContextClassLoader(PlannerClient.class.getClassLoader());
+        try {
+            thread.start();
+            return call.get(timeoutMillis, TimeUnit.MILLISECONDS);
+        }
+        catch (TimeoutException e) {
+            throw new SocketTimeoutException("no whole answer in time");
+        }
+        catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new InterruptedIOException("the query was interrupted");
+        }
+        catch (ExecutionException e) {
+            if (e.getCause() instanceof IOException) {
+                throw (IOException) e.getCause();
+            }
+            if (e.getCause() instanceof ProtocolException) {
+                throw (ProtocolException) e.getCause();
+            }
+            throw new IOException(e.getCause());
+        }
+        finally {
+            socket.close();
+        }
+    }
+
+    private byte[] exchange(Socket socket, byte[] frame, long deadline)
+            throws IOException
+    {
         // Resolved at each call, because a planner may move to another host.
         InetSocketAddress resolved = new InetSocketAddress(address.getHostString(), address.getPort());
-        try (Socket socket = new Socket()) {
-            socket.setTcpNoDelay(true);
-            socket.connect(resolved, timeoutMillis);
-            socket.setSoTimeout(left(deadline));
-            socket.getOutputStream().write(frame);
-            DataInputStream input = new DataInputStream(socket.getInputStream());
-            int length = input.readInt();
-            if (length < 0 || length > MAX_FRAME) {
-                throw new ProtocolException("an answer of " + length + " bytes, at most " + MAX_FRAME + " are taken");
-            }
-            byte[] answer = new byte[length];
-            for (int at = 0; at < length; ) {
-                socket.setSoTimeout(left(deadline));
-                int count = input.read(answer, at, length - at);
-                if (count < 0) {
-                    throw new IOException("the connection closed " + at + " bytes into an answer of " + length);
-                }
-                at += count;
-            }
-            return answer;
+        socket.setTcpNoDelay(true);
+        socket.connect(resolved, left(deadline));
+        socket.setSoTimeout(left(deadline));
+        socket.getOutputStream().write(frame);
+        DataInputStream input = new DataInputStream(socket.getInputStream());
+        int length = input.readInt();
+        if (length < 0 || length > MAX_ANSWER) {
+            throw new ProtocolException("an answer of " + length + " bytes, at most " + MAX_ANSWER + " are taken");
         }
+        byte[] answer = new byte[length];
+        for (int at = 0; at < length; ) {
+            socket.setSoTimeout(left(deadline));
+            int count = input.read(answer, at, length - at);
+            if (count < 0) {
+                throw new IOException("the connection closed " + at + " bytes into an answer of " + length);
+            }
+            at += count;
+        }
+        return answer;
     }
 
     private static int left(long deadline)

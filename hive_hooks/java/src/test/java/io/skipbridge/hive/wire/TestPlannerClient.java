@@ -1,0 +1,63 @@
+package io.skipbridge.hive.wire;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.net.SocketTimeoutException;
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import java.util.Collections;
+
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+/** The law: a call ends within its time-out, in both directions, and takes no more than a bound. */
+class TestPlannerClient
+{
+    @Test
+    @Timeout(60)
+    void aPlannerThatDoesNotReadHoldsNoQuery()
+            throws IOException
+    {
+        try (ServerSocket server = new ServerSocket()) {
+            server.setReceiveBufferSize(4096);
+            server.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
+            PlannerClient client = client(server, 300);
+            assertThrows(SocketTimeoutException.class, () -> client.listSkippableFiles(request(12 << 20)));
+        }
+    }
+
+    @Test
+    void aRequestAboveTheBoundIsNotSent()
+            throws IOException
+    {
+        try (ServerSocket server = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            PlannerClient client = client(server, 30_000);
+            assertThrows(PlannerClient.TooLong.class, () -> client.listSkippableFiles(request(17 << 20)));
+        }
+    }
+
+    @Test
+    void listsAreBoundedByWhatTheyCostHere()
+    {
+        byte[] notes = new byte[8 + 4 * 200_000];
+        notes[0] = FrameReader.STRING;
+        ByteBuffer.wrap(notes).putInt(1, 200_000);
+        assertThrows(ProtocolException.class, () -> new FrameReader(notes).strings());
+    }
+
+    private static PlannerClient client(ServerSocket server, int timeoutMillis)
+    {
+        return new PlannerClient(new InetSocketAddress("127.0.0.1", server.getLocalPort()), timeoutMillis);
+    }
+
+    private static FileRequest request(int length)
+    {
+        char[] predicate = new char[length];
+        Arrays.fill(predicate, 'x');
+        return new FileRequest("s", "t", "q", "4.0.1", new String(predicate), Collections.emptyList(), "");
+    }
+}
