@@ -50,7 +50,7 @@ final class KnownTables
 
     private final CircuitBreaker breaker = new CircuitBreaker(TimeUnit.SECONDS.toNanos(30), System::nanoTime);
     private final Map<String, Planner> planners = new ConcurrentHashMap<>();
-    private final ScheduledExecutorService refreshing = refreshing();
+    private final ScheduledExecutorService refreshing = inBackground();
 
     /** One planner's answers. */
     private static final class Planner
@@ -141,10 +141,10 @@ final class KnownTables
     }
 
     /** One thread, which ends while there is nothing to ask. It keeps no session's class loader. */
-    private static ScheduledExecutorService refreshing()
+    static ScheduledExecutorService inBackground()
     {
         ScheduledThreadPoolExecutor one = new ScheduledThreadPoolExecutor(1, task -> {
-            Thread thread = new Thread(task, "skipbridge-known-tables");
+            Thread thread = new Thread(task, "skipbridge-background");
             thread.setDaemon(true);
             thread.setContextClassLoader(KnownTables.class.getClassLoader());
             return thread;

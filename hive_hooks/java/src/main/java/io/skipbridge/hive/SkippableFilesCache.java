@@ -14,7 +14,12 @@ import org.slf4j.LoggerFactory;
 
 import java.io.IOException;
 import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
 import java.util.Arrays;
+import java.util.Base64;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -22,6 +27,7 @@ import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
+import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 
@@ -38,11 +44,34 @@ final class SkippableFilesCache
     private static final int MOST_NOTES = 20;
     private static final int LONGEST_NOTE = 1000;
     private static final int MAX_ANSWERS = 256;
-    private static final int MAX_FILES = 2_000_000;
+    private static final long MAX_BYTES = 64L << 20;
+    private static final long IDLE_NANOS = TimeUnit.MINUTES.toNanos(10);
 
     private final CircuitBreaker breaker;
-    // Oldest first. Answers never expire, because they identify files by size and time. Only memory limits their number.
-    private final Map<List<String>, FutureTask<SkippableFiles>> answers = new LinkedHashMap<>();
+    private final ScheduledExecutorService sweeping = KnownTables.inBackground();
+    // By a digest of the question, the least recently used first. Answers stay true, because they identify files by size and time.
+    private final Map<String, Answer> answers = new LinkedHashMap<>(16, 0.75f, true);
+
+    private static final class Answer
+    {
+        private final FutureTask<SkippableFiles> task;
+        private long used;
+
+        Answer(FutureTask<SkippableFiles> task)
+        {
+            this.task = task;
+        }
+
+        long bytes()
+        {
+            try {
+                return task.isDone() ? task.get().bytes() : 0;
+            }
+            catch (InterruptedException | ExecutionException e) {
+                return 0;
+            }
+        }
+    }
 
     SkippableFilesCache(CircuitBreaker breaker)
     {
@@ -111,24 +140,30 @@ final class SkippableFilesCache
         return SkippableFiles.nothing();
     }
 
-    private SkippableFiles answer(List<String> key, Callable<SkippableFiles> ask)
+    /** @param question all that the answer depends on; it is not kept */
+    SkippableFiles answer(List<String> question, Callable<SkippableFiles> ask)
             throws Exception
     {
-        FutureTask<SkippableFiles> mine = new FutureTask<>(ask);
-        FutureTask<SkippableFiles> task;
+        String key = digest(question);
+        Answer mine = new Answer(new FutureTask<>(ask));
+        Answer answer;
         synchronized (answers) {
-            task = answers.putIfAbsent(key, mine);
+            answer = answers.putIfAbsent(key, mine);
+            (answer == null ? mine : answer).used = System.nanoTime();
+            if (answers.size() == 1 && answer == null) {
+                sweeping.schedule(this::sweep, 1, TimeUnit.MINUTES);
+            }
         }
-        if (task == null) {
-            task = mine;
-            mine.run();
-            trim();
+        if (answer == null) {
+            answer = mine;
+            mine.task.run();
+            trim(System.nanoTime());
         }
         else {
             Hooks.COUNTERS.cachedAnswers.increment();
         }
         try {
-            return task.get();
+            return answer.task.get();
         }
         catch (ExecutionException e) {
             if (e.getCause() instanceof Error) {
@@ -138,30 +173,37 @@ final class SkippableFilesCache
         }
     }
 
-    private void trim()
-            throws Exception
+    private static String digest(List<String> question)
+            throws NoSuchAlgorithmException
     {
-        synchronized (answers) {
-            long files = 0;
-            for (FutureTask<SkippableFiles> task : answers.values()) {
-                files += size(task);
-            }
-            Iterator<FutureTask<SkippableFiles>> oldest = answers.values().iterator();
-            while (answers.size() > 1 && (answers.size() > MAX_ANSWERS || files > MAX_FILES)) {
-                files -= size(oldest.next());
-                oldest.remove();
-            }
+        MessageDigest digest = MessageDigest.getInstance("SHA-256");
+        for (String text : question) {
+            byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+            digest.update(ByteBuffer.allocate(Integer.BYTES).putInt(0, bytes.length).array());
+            digest.update(bytes);
+        }
+        return Base64.getEncoder().encodeToString(digest.digest());
+    }
+
+    private void sweep()
+    {
+        if (trim(System.nanoTime()) > 0) {
+            sweeping.schedule(this::sweep, 1, TimeUnit.MINUTES);
         }
     }
 
-    private static int size(FutureTask<SkippableFiles> task)
-            throws InterruptedException
+    /** Forgets what was not used for long, and what is too much, an answer that is too much by itself too. @return how many answers are left */
+    int trim(long now)
     {
-        try {
-            return task.isDone() ? task.get().size() : 0;
-        }
-        catch (ExecutionException e) {
-            return 0;
+        synchronized (answers) {
+            answers.values().removeIf(answer -> answer.task.isDone() && now - answer.used > IDLE_NANOS);
+            long bytes = answers.values().stream().mapToLong(Answer::bytes).sum();
+            Iterator<Answer> oldest = answers.values().iterator();
+            while (oldest.hasNext() && (answers.size() > MAX_ANSWERS || bytes > MAX_BYTES)) {
+                bytes -= oldest.next().bytes();
+                oldest.remove();
+            }
+            return answers.size();
         }
     }
 

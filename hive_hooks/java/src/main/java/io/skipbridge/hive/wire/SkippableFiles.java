@@ -13,6 +13,9 @@ public final class SkippableFiles
 {
     // Of a file whose path and size alone identify it.
     private static final long ANY_TIME = -1;
+    private static final long BASE = 256;
+    // A node of the map with its slot, a text without its letters, and an array of two.
+    private static final long EACH = 136;
 
     private final long generation;
     private final long known;
@@ -131,10 +134,16 @@ public final class SkippableFiles
         return !skipped.isEmpty() && skipped.size() >= known / 2;
     }
 
-    /** The number of files named, which caches use to bound their memory. */
+    /** The number of files named. */
     public int size()
     {
         return skipped.size();
+    }
+
+    /** About what it costs in memory, by which caches bound theirs. */
+    public long bytes()
+    {
+        return BASE + skipped.keySet().stream().mapToLong(path -> EACH + path.length()).sum();
     }
 
     /** The generation of the index; -1 without an index. */

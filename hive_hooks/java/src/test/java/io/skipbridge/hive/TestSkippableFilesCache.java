@@ -1,0 +1,60 @@
+package io.skipbridge.hive;
+
+import io.skipbridge.hive.wire.SkippableFiles;
+import org.junit.jupiter.api.Test;
+
+import java.util.Arrays;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+/** The law: a question is asked once, and no answer outlives its use or its bound. */
+class TestSkippableFilesCache
+{
+    private final SkippableFilesCache cache = new SkippableFilesCache(new CircuitBreaker(1, System::nanoTime));
+    private final AtomicInteger asked = new AtomicInteger();
+
+    private void ask(String... question)
+            throws Exception
+    {
+        cache.answer(Arrays.asList(question), () -> {
+            asked.incrementAndGet();
+            return SkippableFiles.nothing();
+        });
+    }
+
+    @Test
+    void equalQuestionsAreAskedOnce()
+            throws Exception
+    {
+        for (int i = 0; i < 3; i++) {
+            ask("a", "bc");
+            ask("ab", "c");
+        }
+        assertEquals(2, asked.get());
+    }
+
+    @Test
+    void answersAreForgotten()
+            throws Exception
+    {
+        for (int i = 0; i < 1000; i++) {
+            ask("q" + i);
+        }
+        long now = System.nanoTime();
+        assertEquals(256, cache.trim(now));
+        assertEquals(0, cache.trim(now + TimeUnit.MINUTES.toNanos(11)));
+    }
+
+    @Test
+    void aFailureIsEachQuestionsOwn()
+    {
+        assertThrows(IllegalStateException.class, () -> cache.answer(Arrays.asList("q"), () -> {
+            throw new IllegalStateException("no");
+        }));
+        assertTrue(cache.trim(System.nanoTime() + TimeUnit.MINUTES.toNanos(11)) == 0);
+    }
+}
