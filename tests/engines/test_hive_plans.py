@@ -41,6 +41,8 @@ from tests.engines.hive_stack import (
 )
 from tests.engines.stock_readers import Rows, ask_spark, ask_trino
 
+pytestmark = pytest.mark.full
+
 SCHEMA = "plans"
 SALES = TableName(SCHEMA, "sales")
 FLAT = TableName(SCHEMA, "flat")

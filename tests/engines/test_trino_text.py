@@ -25,6 +25,8 @@ from tests.engines.text_tables import (
 )
 from tests.tiers import nightly
 
+pytestmark = pytest.mark.full
+
 BAR = {"field.delim": "|"}
 # What each of them shows is not shown by another one; the rest is for the night.
 _OFTEN = {
