@@ -26,7 +26,6 @@ _UNITS = (
     ("hive", r"engines/test_(hive|differential_hive|publishing|sync_engines|text_values)"),
     ("spark", r"(engines/test_(spark|api_spark)|storage/test_load_on_spark)"),
     ("metastore", r"engines/test_(metastore|sync|sql_story)"),
-    ("stores", r"storage/"),
 )
 _taken: dict[str, float] = defaultdict(float)
 

@@ -21,7 +21,7 @@ from tests.engines.stack import Stack, register
 from tests.engines.store_stack import PUBLISHED, Stores
 from tests.support.versitygw import BUCKET
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.full, pytest.mark.engine]
 QUERY = "SELECT count(*), sum(x), min(s), max(s) FROM laws.published WHERE {}"
 PREDICATES = ("true", "x BETWEEN 100 AND 200", "s = 's7'", "x > 3990 OR s IS NULL")
 

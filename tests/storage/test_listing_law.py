@@ -31,6 +31,7 @@ from tests.support.listing_trees import (
     partitions_of,
     trees,
 )
+from tests.tiers import examples
 
 _number = itertools.count()
 
@@ -41,7 +42,9 @@ def fill(storage: Storage, root: str, files: dict[str, int]) -> None:
 
 
 @settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(6, 12, 200),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(trees())
 def test_many_directories_are_listed_as_each_alone(place: Place, tree: Tree) -> None:
@@ -56,7 +59,7 @@ def test_many_directories_are_listed_as_each_alone(place: Place, tree: Tree) -> 
     lister.close()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(10, 60, 600), deadline=None)
 @given(trees(), st.sampled_from([2, 1000]), st.sampled_from([Live(), Cached(60.0)]))
 def test_a_listing_of_the_root_finds_what_those_of_directories_find(
     s3_options: dict[str, str], tree: Tree, page: int, freshness: Freshness

@@ -32,7 +32,7 @@ from tests.support.other_order import (
     files_first,
     in_no_order,
 )
-from tests.tiers import nightly
+from tests.tiers import drawn_anew, examples
 
 ROOT = f"s3://{BUCKET}/ordered/t"
 DIRECTORIES = ("", "a/", "a-b/", "a.c/", "a/x/", "a/x-y/", "a/x/0/", "A/", "ä/", "a b/")
@@ -101,8 +101,8 @@ def some(names: list[str]) -> st.SearchStrategy[set[str]]:
 
 
 @settings(
-    max_examples=600 if nightly() else 60,
-    derandomize=not nightly(),
+    max_examples=examples(12, 60, 600),
+    derandomize=not drawn_anew(),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
