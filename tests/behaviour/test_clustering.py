@@ -34,6 +34,8 @@ from tests.support.directories import in_directories
 from tests.support.index_builds import Dying, Killed
 from tests.support.lake import NAME, Lake, age
 
+pytestmark = pytest.mark.full
+
 COLUMNS_OF = (Column("x", BIGINT), Column("s", STRING))
 BY_X: dict[str, Any] = {"layout": "linear", "columns": ("x",), "grouping": "overlap"}
 

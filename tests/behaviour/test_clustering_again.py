@@ -18,6 +18,8 @@ from bridge.types import BIGINT, STRING
 from tests.support.clustered import SMALL, clustered, executed, read, scheduled
 from tests.support.lake import Lake
 
+pytestmark = pytest.mark.full
+
 BY_X: dict[str, Any] = {"layout": "linear", "columns": ("x",), "grouping": "overlap"}
 DEEP: dict[str, Any] = {**BY_X, "depth": 1, "limits": replace(SMALL, target=1 << 13)}
 

@@ -27,6 +27,8 @@ from tests.support.clustered import executed, rows_in, scheduled, timeline_of
 from tests.support.lake import NAME, Lake, age, owned
 from tests.tiers import examples
 
+pytestmark = pytest.mark.full
+
 EXAMPLES = examples(12, 12, 200)
 LAYOUTS: list[dict[str, Any]] = [
     {"layout": "linear", "columns": ("x",), "grouping": "time"},

@@ -30,6 +30,8 @@ from tests.support.clustered import read, scheduled, timeline_of
 from tests.support.index_builds import Killed
 from tests.support.lake import Lake, age
 
+pytestmark = pytest.mark.full
+
 STORAGE = open_storage()
 FILES, ROWS = 6, 300
 BLOOM, VALUES = kind("bloom").define("s"), kind("values").define("x")

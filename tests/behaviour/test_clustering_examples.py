@@ -17,6 +17,8 @@ from bridge.types import BIGINT
 from tests.support.clustered import executed, read, scheduled
 from tests.support.lake import Lake
 
+pytestmark = pytest.mark.full
+
 RNG = random.Random(19)
 
 

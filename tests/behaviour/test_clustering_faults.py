@@ -28,6 +28,8 @@ from bridge.types import BIGINT, STRING
 from tests.support.clustered import executed, read, scheduled, timeline_of
 from tests.support.lake import Lake, age
 
+pytestmark = pytest.mark.full
+
 BY_X: dict[str, Any] = {"layout": "linear", "columns": ("x",), "grouping": "overlap"}
 DAYS = ("1", "2", "3")
 

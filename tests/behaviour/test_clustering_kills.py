@@ -22,6 +22,8 @@ from tests.support.forked_commands import MOMENTS, Commands, forked_commands
 from tests.support.killed_table import Killed
 from tests.tiers import examples
 
+pytestmark = pytest.mark.full
+
 RANDOM_KILLS = examples(4, 4, 100)
 """Of each format, besides those at every step."""
 FORMATS = examples(["parquet"], ["parquet"], ["parquet", "orc"])

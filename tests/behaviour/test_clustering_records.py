@@ -25,6 +25,8 @@ from tests.support.index_builds import Killed
 from tests.support.lake import Lake, age
 from tests.support.published import Life, cleaned, stat
 
+pytestmark = pytest.mark.full
+
 BY_X: dict[str, Any] = {"layout": "linear", "columns": ("x",), "grouping": "time"}
 
 

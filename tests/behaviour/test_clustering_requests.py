@@ -7,6 +7,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from bridge.clustering.execution import DIRECTORY, ThreadRewriter, execute
 from bridge.index.collect import ThreadCollector
 from bridge.storage.port import FileStat, Storage
@@ -14,6 +16,8 @@ from bridge.table.model import Column
 from bridge.types import BIGINT, STRING
 from tests.support.clustered import executed, scheduled, timeline_of
 from tests.support.lake import Lake
+
+pytestmark = pytest.mark.full
 
 FILES = 8
 

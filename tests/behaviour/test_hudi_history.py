@@ -8,6 +8,8 @@ from bridge.config import Config
 from bridge.jobs.timeline import timeline, timeline_files
 from tests.support.hudi_fixtures import HudiFixture, Slice, few, hudi_fixtures
 
+pytestmark = pytest.mark.full
+
 ALL = [
     pytest.param(fixture, id=fixture.id)
     for fixture in few(hudi_fixtures())

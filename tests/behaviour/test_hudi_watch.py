@@ -16,9 +16,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import bridge
 from tests.support.hudi_tables import HudiTable
+
+pytestmark = pytest.mark.full
 
 SCHEMA = json.dumps(
     {"type": "record", "name": "t", "fields": [{"name": "k", "type": ["null", "long"]}]}

@@ -22,6 +22,8 @@ from bridge.table.model import Column
 from bridge.types import INTEGER
 from tests.support.lake import NAME, Lake, age, drained, kept
 
+pytestmark = pytest.mark.full
+
 FILES = 45
 
 

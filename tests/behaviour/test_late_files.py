@@ -44,6 +44,8 @@ from tests.support.published import (
     stock,
 )
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:

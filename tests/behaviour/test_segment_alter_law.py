@@ -19,6 +19,8 @@ from bridge.jobs.segments import add, compaction, indexes, tables
 from tests.support.exact_rows import exact_rows
 from tests.tiers import examples
 
+pytestmark = pytest.mark.full
+
 HISTORIES = examples(8, 8, 240)
 TYPES = ("bigint", "int", "double", "string", "decimal(12,2)", "date")
 NUMBERS = ("0", "7", "-3", "42", "100", "9", "10", "2024")

@@ -27,6 +27,8 @@ from bridge.table.segments.log import SegmentLog
 from tests.support.forked_commands import MOMENTS, Commands, forked_commands
 from tests.tiers import examples, nightly
 
+pytestmark = pytest.mark.full
+
 RANDOM_KILLS = examples(4, 4, 100)
 KILLED = -signal.SIGKILL
 STEPS = ("files", "view", "shard", "generation", "version")

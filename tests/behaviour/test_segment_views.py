@@ -42,6 +42,8 @@ from tests.support.exact_rows import exact_rows
 from tests.support.index_builds import Dying, Killed
 from tests.tiers import examples
 
+pytestmark = pytest.mark.full
+
 HISTORIES = examples(4, 4, 200)
 STEPS = 8
 COLUMNS = [

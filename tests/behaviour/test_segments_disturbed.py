@@ -36,6 +36,8 @@ from bridge.table.segments.log import SegmentLog
 from bridge.table.segments.manifest import FileReader
 from bridge.table.segments.properties import reader_spec
 
+pytestmark = pytest.mark.full
+
 CONFIG = Config()
 
 

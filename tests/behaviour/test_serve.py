@@ -23,6 +23,8 @@ from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_meta
 from bridge.servers.process import choose_port
 from bridge.service.client import PlannerClient
 
+pytestmark = pytest.mark.full
+
 Serve = Callable[..., tuple["subprocess.Popen[str]", str]]
 
 

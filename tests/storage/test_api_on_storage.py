@@ -15,6 +15,8 @@ import bridge
 from bridge.storage.source import WHOLE
 from tests.storage.conftest import Place
 
+pytestmark = pytest.mark.full
+
 
 def content(first: int, rows: int = 100) -> bytes:
     """Noise that no compression makes small, beside ascending numbers."""

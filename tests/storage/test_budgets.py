@@ -19,6 +19,8 @@ from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
 from tests.support.memory_store import Answer, Asked, MemoryStore
 
+pytestmark = pytest.mark.full
+
 ROOT = "s3://lake/t"
 FILE = f"{ROOT}/f"
 _SLOW = b"<Error><Code>RequestTimeout</Code><Message>your connection was idle</Message></Error>"

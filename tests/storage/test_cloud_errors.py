@@ -18,6 +18,8 @@ from tests.storage.conftest import Place
 from tests.support import azurite
 from tests.support.azurite import Azurite, shared_access
 
+pytestmark = pytest.mark.full
+
 HOST = azurite.URI.partition("@")[2]
 GCS = "gs://lake"
 NOBODY = "http://127.0.0.1:9"

@@ -29,6 +29,8 @@ from tests.storage.conftest import Place
 from tests.storage.counting import Counting
 from tests.support.directories import in_directories
 
+pytestmark = pytest.mark.full
+
 COLUMNS = 60
 
 

@@ -39,6 +39,8 @@ from tests.support.slow_store import Behaviour, SlowStore
 from tests.support.versitygw import BUCKET, Versitygw
 from tests.tiers import examples
 
+pytestmark = pytest.mark.full
+
 SCANS = examples(8, 8, 120)
 TABLES = examples(1, 1, 25)
 FILES, ROWS = 12, 40

@@ -39,6 +39,8 @@ from tests.support.slow_store import Behaviour, SlowStore
 from tests.support.versitygw import BUCKET, Versitygw
 from tests.tiers import examples, nightly
 
+pytestmark = pytest.mark.full
+
 LIVES, ROUNDS = examples((1, 3), (1, 3), (17, 3))
 PARTITIONS = ("p=0", "p=1", "p=2")
 TOLD = (StorageFailure, FileUnreadable, IndexConflict)

@@ -30,6 +30,8 @@ from tests.support.slow_store import Behaviour, SlowStore
 from tests.support.versitygw import BUCKET, Versitygw
 from tests.tiers import examples
 
+pytestmark = pytest.mark.full
+
 BUILDS = examples(6, 6, 50)
 QUERIES = examples(60, 60, 2_000)
 FAULTS = ("503", "500", "reset", "cut", "lost", "hang", "stall", "expired")

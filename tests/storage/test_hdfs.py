@@ -11,6 +11,8 @@ from bridge.errors import EnvironmentMissing, FileShort, FileUnreadable, Storage
 from bridge.servers.embedded_metastore import site
 from bridge.storage.routed import open_storage
 
+pytestmark = pytest.mark.full
+
 
 def test_a_name_service_comes_from_hadoops_configuration(
     hdfs_uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -20,6 +20,8 @@ from tests.support.lake import drained
 from tests.support.slow_store import Seen, SlowStore
 from tests.support.versitygw import BUCKET
 
+pytestmark = pytest.mark.full
+
 _FIELDS = [{"name": "id", "type": ["null", "long"], "default": None}]
 _SCHEMA = json.dumps({"type": "record", "name": "t", "fields": _FIELDS})
 

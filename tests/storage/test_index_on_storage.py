@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from bridge.index.build import BuildReport, build_index
 from bridge.index.collect import ThreadCollector
@@ -18,6 +19,8 @@ from bridge.storage.uri import join
 from bridge.table.model import Partition, Table, TableName
 from tests.storage.conftest import Place
 from tests.support.directories import in_directories
+
+pytestmark = pytest.mark.full
 
 
 def write(place: Place, name: str, *values: int) -> None:

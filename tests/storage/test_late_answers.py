@@ -33,6 +33,8 @@ from tests.support.relay import Relay
 from tests.support.slow_store import Behaviour, SlowStore
 from tests.support.versitygw import BUCKET, Versitygw
 
+pytestmark = pytest.mark.full
+
 LATE = ("hang", "stall")
 ROOT = f"s3://{BUCKET}/late"
 FILE = f"{ROOT}/f0"

@@ -33,6 +33,8 @@ from tests.support.listing_trees import (
 )
 from tests.tiers import examples
 
+pytestmark = pytest.mark.full
+
 _number = itertools.count()
 
 

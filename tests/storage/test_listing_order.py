@@ -15,6 +15,8 @@ from bridge.errors import StorageFailure
 from bridge.storage.port import FileTable, Storage, data_files
 from bridge.storage.routed import open_storage
 
+pytestmark = pytest.mark.full
+
 ROOT = "abfss://lake@account.dfs.core.windows.net/t"
 PAGES = ([f"t/a/{i:04}" for i in range(1000)], ["t/a-b/1", "t/c/1"])
 """As a hierarchical namespace has them: directories by name, each with all that is in it."""

@@ -18,7 +18,7 @@ from tests.support.slow_store import SlowStore
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.full, pytest.mark.engine]
 FILES = 40
 
 

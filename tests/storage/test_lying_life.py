@@ -24,6 +24,8 @@ from tests.storage.test_requests_in_flight import build
 from tests.support.memory_store import Answer, Asked, MemoryStore
 from tests.tiers import examples, seed
 
+pytestmark = pytest.mark.full
+
 LIVES = examples(2, 6, 100)
 SEGMENTS = "s3://lake/segments"
 _SETTINGS = ("endpoint", "region", "allow_http")

@@ -14,6 +14,8 @@ from bridge.storage.local import LocalStorage
 from bridge.storage.one_read import OneRead
 from bridge.storage.uri import canonical
 
+pytestmark = pytest.mark.full
+
 
 class Counted(LocalStorage):
     reads = 0

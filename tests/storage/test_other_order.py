@@ -34,6 +34,8 @@ from tests.support.other_order import (
 )
 from tests.tiers import drawn_anew, examples
 
+pytestmark = pytest.mark.full
+
 ROOT = f"s3://{BUCKET}/ordered/t"
 DIRECTORIES = ("", "a/", "a-b/", "a.c/", "a/x/", "a/x-y/", "a/x/0/", "A/", "ä/", "a b/")
 NAMES = [f"{place}{n}.f" for place in DIRECTORIES for n in range(9)]

@@ -27,6 +27,8 @@ from tests.support.lake import drained
 from tests.support.slow_store import Behaviour, SlowStore
 from tests.support.versitygw import BUCKET
 
+pytestmark = pytest.mark.full
+
 
 def listed() -> float:
     return float(STORAGE_REQUESTS.labels("list")._value.get())  # type: ignore[attr-defined]

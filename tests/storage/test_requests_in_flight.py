@@ -36,6 +36,8 @@ from tests.support.directories import in_directories
 from tests.support.slow_store import Seen, SlowStore
 from tests.support.versitygw import BUCKET, Versitygw
 
+pytestmark = pytest.mark.full
+
 FILES = 600
 
 

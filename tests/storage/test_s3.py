@@ -16,6 +16,8 @@ from bridge.storage.routed import open_storage
 from tests.storage.conftest import BUCKET, Place
 from tests.storage.test_index_on_storage import build, store, write
 
+pytestmark = pytest.mark.full
+
 
 @contextmanager
 def _between(

@@ -19,6 +19,8 @@ from bridge.storage.objectstore import ObjectStorage
 from bridge.storage.port import FileTable
 from tests.storage.conftest import Place
 
+pytestmark = pytest.mark.full
+
 
 def content(first: int, rows: int = 10) -> bytes:
     sink = io.BytesIO()
