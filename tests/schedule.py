@@ -2,7 +2,8 @@
 
 Modules that use the same servers are one unit of work: one process of the run has it, so each
 server is started once. Units are dealt as processes become free, the longest first. The seconds of
-each module are in ``timings.json``, which ``pytest --write-timings`` writes from its own run.
+each module, and its third, are in ``timings.json``. ``pytest --write-timings`` writes the seconds
+of its own run; a module without a third goes where there is least.
 """
 
 from __future__ import annotations
@@ -55,10 +56,10 @@ def seconds(module: str, of: str) -> float:
 
 
 def thirds(modules: list[str]) -> dict[str, int]:
-    """Deals modules to thirds of about equal time, the longest first; ties go by name."""
-    loads = [0.0, 0.0, 0.0]
-    dealt = {}
-    for module in sorted(modules, key=lambda m: (-seconds(m, "rest"), m)):
+    """The third of each module: the one in the file; a new module goes where there is least."""
+    dealt = {m: int(_timings()[m]["third"]) for m in modules if "third" in _timings().get(m, {})}
+    loads = [sum(seconds(m, "rest") for m, n in dealt.items() if n == k) for k in range(3)]
+    for module in sorted(set(modules) - set(dealt), key=lambda m: (-seconds(m, "rest"), m)):
         dealt[module] = third = loads.index(min(loads))
         loads[third] += seconds(module, "rest")
     return dealt

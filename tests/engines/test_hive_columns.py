@@ -155,8 +155,9 @@ def test_files_are_skipped_before_and_after_a_change(
         answer = hive.ask(sql, mode)
         assert [str(k) for (k,) in answer.rows] == ["3"]
         assert answer.read < 8, mode
-    if format in ("avro", "json"):
-        return  # Hive adds no columns to them
+    if format in ("avro", "json", "text"):
+        # Hive adds no columns to the first two; a line of text with fewer fields is ambiguous.
+        return
     hive.ask(f"ALTER TABLE {name} ADD COLUMNS (extra int)" + (" CASCADE" if partitioned else ""))
     hive.index_and_hook(name)
     for mode in modes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -208,7 +209,7 @@ def test_schemas_that_disagree_name_both_files(run: Run, flights: Path) -> None:
 
 def damage_version(index: Path) -> None:
     manifest = index / "generations" / "1.json"
-    manifest.write_text(manifest.read_text().replace('"version": 3', '"version": 99'))
+    manifest.write_text(re.sub(r'"version": \d+', '"version": 99', manifest.read_text(), count=1))
 
 
 def damage_checksum(index: Path) -> None:

@@ -158,7 +158,7 @@ def test_a_variable_that_is_no_setting_is_told(
 def test_variables_that_are_known_are_not_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     for option in OPTIONS:
         monkeypatch.setenv(variable_of(option.key), option.default)
-    others = ("LAWS", "MAVEN_REPOSITORY", "JDK17", "JDK25", "BENCH_FILES", "BENCH_PARTITIONS")
+    others = ("SKIPPED", "MAVEN_REPOSITORY", "JDK17", "JDK25", "BENCH_FILES", "BENCH_PARTITIONS")
     for name in others:
         monkeypatch.setenv(f"SKIPBRIDGE_{name}", "")
     assert "warning" not in run("config", "show").stderr
