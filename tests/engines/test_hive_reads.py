@@ -253,6 +253,7 @@ def far_west(
         metastore_401.uri,
         port=0,
         auxiliary_jars=(hive_jar,),
+        properties={"skipbridge.planner.by_session": "true"},
         heap="900m",
         jvm_options=("-Duser.timezone=America/Los_Angeles",),
         log_level="info",
