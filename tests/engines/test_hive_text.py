@@ -136,8 +136,13 @@ def test_files_are_skipped(hive: HookedHive, tmp_path: Path, format: str) -> Non
             assert not answer.warnings
     for where, rows in (("k = 'x'", 0), ("s > 'v0054'", 25), ("s IS NOT NULL", 80)):
         for settings in (TEZ, {**TEZ, "hive.execution.engine": "mr"}):
-            answer = hive.ask(f"SELECT count(*) FROM {table} WHERE {where}", settings)
-            assert answer.rows == [(rows,)], (where, settings)
+            sql = f"SELECT count(*) FROM {table} WHERE {where}"
+            answer = hive.ask(sql, settings)
+            if "hive.execution.engine" in settings and format in ("headed", "packed"):
+                # Hive's combined reader counts header lines; the hook leaves such tables to it.
+                assert answer.rows == hive.unhooked(sql, settings), where
+            else:
+                assert answer.rows == [(rows,)], (where, settings)
 
 
 CHANGES = {

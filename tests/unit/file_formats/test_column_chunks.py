@@ -96,6 +96,7 @@ def test_a_byte_order_mark_where_a_block_begins_is_ambiguous(
     raw = b"1,2\n" * 3 + "\ufeff5,6\n".encode()
     assert known("csv", CSV, raw, a=STRING) == {"a": ["1"] * 3 + ["\ufeff5"]}
     monkeypatch.setattr("bridge.file_formats.readers.lines.BLOCK", 12)
+    monkeypatch.setattr("bridge.file_formats.readers.lines._LEAST", 1)
     assert known("csv", CSV, raw, a=STRING) is None
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.errors import FileCorrupt
+from bridge.errors import FileCorrupt, FileUnreadable
 from bridge.file_formats.rows_in_child import rows_of
 from bridge.storage.child import held
 from tests.tiers import examples, seed
@@ -33,7 +33,7 @@ def test_no_flipped_bit_ends_the_process() -> None:
         try:
             for _ in rows_of(storage, "the file", len(whole), "parquet", names, names):
                 pass
-        except FileCorrupt as error:
+        except (FileCorrupt, FileUnreadable) as error:
             assert "the file" in error.message
             refused += 1
     assert refused
