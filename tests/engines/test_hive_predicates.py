@@ -82,7 +82,7 @@ SHAPES: tuple[tuple[str, int], ...] = (
     ("k = 5 AND length(s) = 5", 1),
     ("k > 100 AND k < 50", 0),
     ("k + 1 = 78", 12),
-    ("k = 5.5", 0),
+    ("k = 5.5", 12),  # a contradiction of the planner names no file
     ("k > 234.5", 1),
     ("n = CAST(770 AS double)", 1),
     ("k < CAST(7.5 AS float)", 12),
