@@ -410,8 +410,7 @@ def test_a_directory_that_vanishes_meanwhile(
     assert not (root / "p=4").exists()
 
 
-@pytest.mark.rule("43")
-def test_an_empty_location_drops_nothing_unless_told(run: Any, name: str, tmp_path: Path) -> None:
+def test_43_an_empty_place_drops_nothing_unless_told(run: Any, name: str, tmp_path: Path) -> None:
     root = tmp_path / "t"
     write(root, "p=1", "p=2")
     assert run(name, "--location", root).exit_code == 0
