@@ -27,6 +27,9 @@ class TestSkippablePaths
         JobConf job = new JobConf();
         job.set("skipbridge.filtered_table", "s.t");
         job.set("name", table);
+        job.set("skipbridge.planner", "127.0.0.1:1");
+        job.set("schema.evolution.columns", "c");
+        job.set("schema.evolution.columns.types", "int");
         job.set(TableScanDesc.FILTER_EXPR_CONF_STR, "no expression");
         job.setInputFormat(format);
         SkippablePaths filter = new SkippablePaths();
