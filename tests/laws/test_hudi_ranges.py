@@ -29,6 +29,8 @@ from tests.laws.test_hudi_merged_pruning import (
 from tests.support.hudi_evolving import PAYLOADS
 from tests.support.hudi_tables import Written
 
+pytestmark = pytest.mark.full
+
 
 class Ranges(Table):
     """Keeps the rows as of each instant, in ``states``."""

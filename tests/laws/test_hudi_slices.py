@@ -21,6 +21,8 @@ from bridge.table.hudi.file_system_view import FileListing, FileSystemView
 from bridge.table.hudi.incremental import changes_between
 from tests.support.hudi_history import History, Item
 
+pytestmark = pytest.mark.full
+
 VERSIONS = pytest.mark.parametrize("version", [6, 8, 9])
 
 
