@@ -6,23 +6,14 @@ from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
 from bridge.errors import FileChanged, FileUnreadable
-from bridge.storage.port import UNKNOWN_TIME, FileStat, Range, Storage
+from bridge.storage.port import UNKNOWN_TIME, FileStat, Range, Seen, Storage
 
 
-class _Planned(Protocol):
+class _Planned(Seen, Protocol):
     """A file as it was planned: as in `FileStat`."""
 
     @property
     def uri(self) -> str: ...
-
-    @property
-    def size(self) -> int: ...
-
-    @property
-    def modified(self) -> int: ...
-
-    @property
-    def etag(self) -> str | None: ...
 
 
 class OneVersion:

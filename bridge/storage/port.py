@@ -42,7 +42,7 @@ class FileStat:
     etag: str | None = None
 
 
-class _Seen(Protocol):
+class Seen(Protocol):
     """What is compared of a file: its size, its time and its etag, as in `FileStat`."""
 
     @property
@@ -55,7 +55,7 @@ class _Seen(Protocol):
     def etag(self) -> str | None: ...
 
 
-def same_state(seen: _Seen, now: _Seen) -> bool:
+def same_state(seen: Seen, now: Seen) -> bool:
     """Whether a file is in the state in which it was seen before; any time equals an unknown one.
 
     Some stores list milliseconds, and answer a read in whole seconds. So equal etags and equal
