@@ -21,8 +21,6 @@ from bridge.table.hudi.file_system_view import FileListing, FileSystemView
 from bridge.table.hudi.incremental import changes_between
 from tests.support.hudi_history import History, Item
 
-pytestmark = pytest.mark.full
-
 VERSIONS = pytest.mark.parametrize("version", [6, 8, 9])
 
 
@@ -152,6 +150,8 @@ def test_archival_changes_nothing(version: int, random: Random, merge_on_read: b
             if found is not None and known is not None:
                 assert found == known, each
             if found is not None and each[1] is not None:
+                if version < 8 and any(i > min(each) for i in history.unfinished()):
+                    continue  # refused: a write of the range may come in later
                 rest = changed(view, each[1], None, files)
                 whole = changed(view, min(each[0], each[1]), None, files)
                 assert rest is not None and whole is not None

@@ -27,8 +27,6 @@ from tests.support.hudi_units import (
     spelled,
 )
 
-pytestmark = pytest.mark.full
-
 MODES = [None, COMMIT_TIME, EVENT_TIME]
 
 

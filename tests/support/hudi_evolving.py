@@ -105,6 +105,8 @@ class EvolvingTable:
         """Instants of commits that tell their version of the schema."""
         self.states: list[tuple[str, Columns, list[Row]]] = []
         """Columns and rows as of each instant."""
+        self.pending: list[str] = []
+        """Instants of writers that died and were not rolled back."""
         (root / ".hoodie" / ".schema").mkdir()
         (root / ".hoodie_partition_metadata").touch()
 
@@ -195,6 +197,8 @@ class EvolvingTable:
             self.hudi.begin(undo, "rollback")
             self.hudi.complete(undo, "rollback", {"commitsRollback": [instant]})
             self.hudi.forget(instant)
+        else:
+            self.pending.append(instant)
 
     def compact(self) -> None:
         """A base file with the merged rows, under the schema of now."""

@@ -105,6 +105,12 @@ class History:
         while self._pending:
             self._complete(self._pending[0])
 
+    def unfinished(self) -> list[str]:
+        """Instants of what is pending and may change rows; before version 8, where these
+        clusterings have no plan, nothing tells them from an overwrite."""
+        none = ("COMPACT", "CLUSTER") if self.table.version >= 8 else ("COMPACT",)
+        return [p.instant for p in self._pending if p.operation not in none]
+
     def archive(self) -> None:
         """Moves some of the oldest instants to the archived timeline.
 
