@@ -2,8 +2,8 @@
 
 The client takes each well-formed XML document for a listing: an error under status 200, or the
 page of a login, is one without files. It takes a page that is cut short without a token for the
-last one. So an end that may be none is proven: an empty listing, and one that ends on a full page,
-is asked for what follows, and this answer is read strictly. The first listing in a bucket is, too.
+last one. So an end that may be none is proven: an empty listing, and one of a full page or more, is
+asked for what follows, and this answer is read strictly. The first listing in a bucket is, too.
 """
 
 from __future__ import annotations
@@ -126,11 +126,14 @@ class ListingEnd:
             with self._lock:
                 self._seen, self._full = True, PAGE if page is None else page.full
         # The client keeps the marker of the prefix to itself.
-        if count and self._full and count % self._full not in (0, self._full - 1):
+        if self._full and 0 < count < self._full - 1:
             return True
         page = self._page(prefix, after)
         if page is None:
             page = self._asked_again(prefix, after)
+        if page.full:
+            with self._lock:
+                self._full = min(self._full or page.full, page.full)
         if known is not None:
             return known(page.keys)
         early = next((key for key in page.keys if after is not None and key <= after), None)
@@ -255,7 +258,7 @@ def _parsed(body: bytes, prefix: str, endpoint: str) -> _Page:
     entries = [each for each in root if _name(each) in ("Contents", "CommonPrefixes")]
     keys = [(k.text or "") for each in entries for k in each if _name(k) in ("Key", "Prefix")]
     stated = values.get("MaxKeys", "").strip()
-    full = len(entries) if truncated == "true" else int(stated) if stated.isdigit() else 0
+    full = len(set(keys)) if truncated == "true" else int(stated) if stated.isdigit() else 0
     return _Page([key for key in keys if key != prefix], full or None)
 
 

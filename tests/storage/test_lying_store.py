@@ -25,8 +25,6 @@ from bridge.storage.routed import open_storage
 from bridge.storage.uri import canonical
 from tests.support.memory_store import Answer, Asked, Lie, MemoryStore
 
-pytestmark = pytest.mark.full
-
 ROOT = "s3://lake/t"
 _ERROR = b"<?xml version='1.0'?><Error><Code>InternalError</Code><Message>sorry</Message></Error>"
 _LOGIN = b"<html><head><title>Sign in</title></head><body>proxy</body></html>"

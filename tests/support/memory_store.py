@@ -127,6 +127,8 @@ class MemoryStore:
             if held is not None and asked.headers.get("if-none-match") == "*":
                 return _error(412, "PreconditionFailed")
             source = unquote(asked.headers.get("x-amz-copy-source", "")).removeprefix(f"{BUCKET}/")
+            if source and source not in self.objects:
+                return _error(404, "NoSuchKey")
             body = self.objects[source].content if source else body
             metadata = {k: v for k, v in asked.headers.items() if k.startswith("x-amz-meta-")}
             self.objects[asked.key] = made = Object(body, metadata=metadata)
