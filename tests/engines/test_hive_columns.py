@@ -7,6 +7,7 @@ become. So must the planner's answer, in both ways of hooking.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -155,12 +156,15 @@ def test_files_are_skipped_before_and_after_a_change(
         answer = hive.ask(sql, mode)
         assert [str(k) for (k,) in answer.rows] == ["3"]
         assert answer.read < 8, mode
-    if format in ("avro", "json", "text"):
-        # Hive adds no columns to the first two; a line of text with fewer fields is ambiguous.
+    if format in ("avro", "json"):  # Hive adds no columns to them
         return
     hive.ask(f"ALTER TABLE {name} ADD COLUMNS (extra int)" + (" CASCADE" if partitioned else ""))
     hive.index_and_hook(name)
     for mode in modes:
-        answer = hive.ask(sql, mode)
-        assert [str(k) for (k,) in answer.rows] == ["3"]
+        for _ in range(60):  # the planner looks for a new generation once a second
+            answer = hive.ask(sql, mode)
+            assert [str(k) for (k,) in answer.rows] == ["3"]
+            if answer.read < 8:
+                break
+            time.sleep(0.2)
         assert answer.read < 8, mode
