@@ -44,8 +44,9 @@ class Verbs:
 
     def report(self, *words: str) -> dict[str, object]:
         result = self.run(*words, "--output", "json")
-        assert result.exit_code == 0, result.output
+        assert result.exit_code in (0, 3), result.output
         report: dict[str, object] = json.loads(result.stdout)
+        assert (result.exit_code == 3) == bool(report.get("left")), result.output
         return report
 
     def name(self, table: str) -> str:
