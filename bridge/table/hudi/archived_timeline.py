@@ -82,6 +82,7 @@ class History:
 
     Attributes:
         completions: completion time of each archived write, by requested time.
+        ends: these times.
         cleans: requested times of archived cleans.
     """
 
@@ -91,6 +92,7 @@ class History:
         self._archive = archive
         times = [] if archive is None else list(archive.times())
         self.completions = {i.requested: i.completion for i in times if i.action in _WRITES}
+        self.ends = frozenset(self.completions.values())
         self.cleans = frozenset(i.requested for i in times if i.action == "clean")
 
     @cached_property

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
@@ -160,11 +160,7 @@ class FileSystemView:
         return FileSystemView(storage, config, timeline, empty, pool)
 
     def refreshed(self) -> FileSystemView:
-        """The view of the table as it is now; the same object if nothing was written.
-
-        Errors:
-            As `open`.
-        """
+        """The view as it is now, the same object if nothing was written. Errors: as `open`."""
         new = self._reloaded()
         config = new.config
         if (
@@ -235,6 +231,22 @@ class FileSystemView:
         return {
             i.requested: i.commit() for i in found if i.requested not in self.timeline.completed
         }
+
+    @property
+    def last_completion(self) -> str:
+        """The greatest completion time of a write, archived or not; empty before version 8.
+
+        Errors:
+            FileCorrupt.
+        """
+        last = self.timeline.last_completion
+        return last if self.history_is_empty or not last else max({last, *self._archived().ends})
+
+    def ended_at(self, completion: str) -> bool:
+        """Whether a write that is not undone was completed then. Errors: FileCorrupt."""
+        if any(i.completion == completion for i in self.timeline.completed.values()):
+            return True
+        return not self.history_is_empty and completion in self._archived().ends
 
     def archived(self) -> frozenset[str]:
         """Requested times of the archived writes that were not undone. Errors: FileCorrupt."""
@@ -502,7 +514,7 @@ class FileSystemView:
             if (as_of is None or i.requested <= as_of)
             and (completed_by is None or (i.completion or "") <= completed_by)
         ]
-        if len(known) == len(completed):
+        if len(known) == len(completed) and (completed_by or "~") >= self.last_completion:
             return []
         name = self.config.name
         if not known:
@@ -585,12 +597,4 @@ def _mark_deleted(files: DataFiles, cleans: list[CleanMetadata]) -> DataFiles:
     owners = (files.partitions[p] for p in files.partition.tolist())
     pairs = zip(owners, files.names.to_pylist(), strict=True)
     deleted = np.fromiter((pair in gone for pair in pairs), np.bool_, len(files.names))
-    return DataFiles(
-        files.partitions,
-        files.partition,
-        files.names,
-        files.sizes,
-        files.parsed,
-        files.writers,
-        deleted,
-    )
+    return replace(files, deleted=deleted)

@@ -282,7 +282,7 @@ def _state(view: FileSystemView) -> str:
     """Names what is on the timeline, so that another planner can open the same snapshot."""
     timeline = view.timeline
     if view.config.completes:
-        return f"{_COMPLETED}{timeline.last_completion}"
+        return f"{_COMPLETED}{view.last_completion}"
     last = timeline.last.requested if timeline.last is not None else ""
     return f"{_REQUESTED}{last}:{len(timeline.completed)}"
 
@@ -293,7 +293,7 @@ def _reopened(table: Table, view: FileSystemView, version: Version, id: str) -> 
     if id.startswith(_COMPLETED) and view.config.completes:
         at = id.removeprefix(_COMPLETED)
         # What was restored since would be missing, so the last instant has to be there.
-        if at and any(i.completion == at for i in completed.values()):
+        if at and view.ended_at(at):
             if version.as_of is None:
                 return Version(completed_by=at)
             # An older instant may have been completed since.

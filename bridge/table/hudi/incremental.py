@@ -66,11 +66,12 @@ def changes_between(
         i.requested: i.completion or i.requested if config.completes else i.requested
         for i in timeline.completed.values()
     }
+    newest = view.last_completion or max(when.values(), default="")
     what = f"the changes after {start or 'the beginning'}"
     if not config.completes:
         # A consumer goes on from the newest instant, and would never see an older one.
-        refuse_open(view, what, end or max(when.values(), default=""), start)
-    elif end is not None and end > timeline.last_completion:
+        refuse_open(view, what, end or newest, start)
+    elif end is not None and end > newest:
         refuse_open(view, what, end)  # it will be completed later, and perhaps before the end
     chosen = [i for i in when if start < when[i] and (end is None or when[i] <= end)]
     commits = dict(zip(chosen, view.commits(timeline.completed[i] for i in chosen), strict=True))
@@ -87,7 +88,7 @@ def changes_between(
             groups.setdefault(partition, set()).update(ids)
     if not groups:
         return Changes(view.slices(files=files, groups={}), frozenset(commits))
-    if end is None or all(at <= end for at in when.values()):
+    if end is None or newest <= end:
         slices = view.slices(files=files, groups=groups)
     elif config.completes:
         slices = view.slices(completed_by=end, files=files, groups=groups)

@@ -171,6 +171,44 @@ def test_a_named_version_is_reopened_as_it_was(tmp_path: Path, version: int) -> 
     assert read(storage, table, other, changes, id)[1] == found
 
 
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_write_that_is_archived_as_soon_as_it_ends(tmp_path: Path, version: int) -> None:
+    """It took so long that others ended before it, which are not archived yet."""
+    table = HudiTable(tmp_path / "t", version)
+    old, new = table.base("p", "a", "1"), table.base("p", "a", "2", previous="1")
+    table.commit("1", [old], schema=_SCHEMA)
+    table.commit("3", [table.base("p", "b", "3")], end="4", schema=_SCHEMA)
+    table.commit("5", [table.base("p", "c", "5")], end="6", schema=_SCHEMA)
+    table.commit("2", [new], end="7", schema=_SCHEMA)
+    materialise(table)
+    storage, before = LocalStorage(), ReadVersion(ChangesBetween("", "6"))
+    told = read(storage, table, at=before)[1]
+    assert old.name in told
+    table.archive("1", "2")
+    id, newest = read(storage, table)
+    assert new.name in newest
+    assert read(storage, table, at=before)[1] == told
+    table.commit("8", [table.base("p", "d", "8")], schema=_SCHEMA)
+    materialise(table)
+    assert read(storage, table, HudiFormat(), id=id)[1] == newest
+    table.delete(old)
+    (table.root / old.path).unlink()
+    deleted = {"p": {"deletePathPatterns": [old.name], "successDeleteFiles": []}}
+    body = {"earliestCommitToRetain": "3", "partitionMetadata": deleted}
+    table.complete("9", "clean", body)
+    with pytest.raises(ReadVersionNotFound, match="cleaned up"):
+        read(storage, table, at=before)
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_an_archive_without_writes_has_no_newest(tmp_path: Path, version: int) -> None:
+    table = HudiTable(tmp_path / "t", version)
+    table.complete("09", "rollback", {"commitsRollback": ["08"]})
+    table.commit("10", [table.base("p", "a", "10")], end="11", schema=_SCHEMA)
+    table.archive("09")
+    assert FileSystemView.open(LocalStorage(), table.uri).last_completion == "11"
+
+
 @VERSIONS
 def test_archived_versions_after_a_savepoint_are_not_the_savepoint(
     tmp_path: Path, version: int
