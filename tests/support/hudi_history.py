@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from tests.support.hudi_tables import HudiTable, Written
+from tests.support.hudi_tables import HudiTable, Written, plan_body
 
 Item = tuple[str, str]
 """The instant of a write, and the group that it wrote to."""
@@ -67,21 +67,29 @@ class History:
 
     Args:
         tidy: a rollback leaves no files behind.
+        restores: completed writes may be undone.
     """
 
     def __init__(
-        self, root: Path, version: int, random: Random, merge_on_read: bool, *, tidy: bool = False
+        self,
+        root: Path,
+        version: int,
+        random: Random,
+        merge_on_read: bool,
+        *,
+        tidy: bool = False,
+        restores: bool = True,
     ) -> None:
         kind = "MERGE_ON_READ" if merge_on_read else "COPY_ON_WRITE"
         self.table = HudiTable(root, version, kind)
-        self.merge_on_read, self._tidy = merge_on_read, tidy
+        self.merge_on_read, self._tidy, self._restores = merge_on_read, tidy, restores
         self.held: dict[str, list[Item]] = {}
         self._writers: dict[str, str] = {}
         self.wrote: dict[Item, tuple[str, str]] = {}
         self.removed: dict[Item, tuple[str, str]] = {}
         self.versions: list[tuple[str, str]] = []
         self._random = random
-        self._clock = 1000
+        self._clock = 20240101000001000
         self._next = 0
         self._groups: list[Group] = []
         self._gone: list[Group] = []
@@ -94,7 +102,8 @@ class History:
         """Takes some steps; some of them find nothing to do."""
         choices = [self._insert, self._update, self._update, self._finish, self._finish]
         choices += [self._roll_back, self._cluster, self._overwrite, self._clean]
-        choices += [self._save, self._restore]
+        if self._restores:
+            choices += [self._save, self._restore]
         if self.merge_on_read:
             choices += [self._update, self._insert_log, self._compact]
         for _ in range(steps):
@@ -105,11 +114,26 @@ class History:
         while self._pending:
             self._complete(self._pending[0])
 
-    def unfinished(self) -> list[str]:
-        """Instants of what is pending and may change rows; before version 8, where these
-        clusterings have no plan, nothing tells them from an overwrite."""
-        none = ("COMPACT", "CLUSTER") if self.table.version >= 8 else ("COMPACT",)
-        return [p.instant for p in self._pending if p.operation not in none]
+    def open_write(self, start: str = "", end: str | None = None, by: str = "request") -> str:
+        """The earliest pending write that forbids an answer about a range; empty: there is none.
+
+        Args:
+            start: exclusive.
+            end: inclusive; None: up to now.
+            by: ``request`` or ``completion``: what start and end are.
+        """
+        if by == "completion":
+            if end is None or end <= max((done for _, done in self.versions), default=""):
+                return ""  # what is pending will be completed later
+            start = ""
+        until = end or max((requested for requested, _ in self.versions), default="")
+        rows = (p.instant for p in self._pending if p.operation not in ("COMPACT", "CLUSTER"))
+        return min((i for i in rows if start < i <= until), default="")
+
+    @property
+    def now(self) -> str:
+        """A time that is later than that of every write so far."""
+        return self._tick()
 
     def archive(self) -> None:
         """Moves some of the oldest instants to the archived timeline.
@@ -174,6 +198,10 @@ class History:
         elif pending.operation == "CLUSTER" and self.table.version >= 8:
             begun = "clustering"
         self.table.begin(pending.instant, begun, inflight=self._random.random() < 0.8)
+        if pending.action == "replacecommit" and (
+            pending.operation == "CLUSTER" or self._random.random() < 0.5
+        ):
+            self.table.state(f"{pending.instant}.{begun}.requested", plan_body(pending.operation))
         self._pending.append(pending)
         if pending.operation not in ("COMPACT", "CLUSTER") and self._random.random() < 0.6:
             self._complete(pending)

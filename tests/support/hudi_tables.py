@@ -97,6 +97,14 @@ def avro_body(kind: str, body: Mapping[str, Any]) -> bytes:
     return out.getvalue()
 
 
+def plan_body(operation: str) -> bytes:
+    """The body of a request to replace file groups, which a writer may leave empty."""
+    out = io.BytesIO()
+    schema = _record("HoodieRequestedReplaceMetadata", operationType=_TEXT)
+    fastavro.writer(out, schema, [{"operationType": operation}])
+    return out.getvalue()
+
+
 _ARCHIVED = {
     "commit": "hoodieCommitMetadata",
     "deltacommit": "hoodieCommitMetadata",
