@@ -98,7 +98,9 @@ class HudiFormat:
                 f"{table.name} is a Hudi table: it has no segments", "leave the segments out"
             )
         opened = self._tables.get(context.storage, table.location)
-        age, arrived = max_age(context.freshness), context.arrived
+        age, arrived = 0.0, context.arrived
+        if isinstance(read.point, Newest):  # else an older timeline does not tell what is closed
+            age = max_age(context.freshness)
         for _ in range(_ATTEMPTS - 1):
             # A commit may also be archived between the listing of the timeline and its reading.
             with suppress(SnapshotExpired, FileUnreadable):

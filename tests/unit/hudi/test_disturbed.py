@@ -22,7 +22,7 @@ from bridge.errors import (
 from bridge.jobs.sync.hudi_files import HudiFiles
 from bridge.storage.local import LocalStorage
 from bridge.storage.port import FileTable
-from bridge.table.freshness import Live
+from bridge.table.freshness import Cached, Freshness, Live
 from bridge.table.hudi.columns import KeySource, Layout, layout
 from bridge.table.hudi.file_system_view import FileListing, FileSystemView
 from bridge.table.hudi.format import HudiFormat
@@ -35,6 +35,7 @@ from bridge.table.snapshot import TableContext
 from bridge.types import STRING
 from tests.support.hudi_tables import HudiTable, avro_body
 
+LIVE = Live()
 VERSIONS = pytest.mark.parametrize("version", [6, 8, 9])
 _SCHEMA = '{"type": "record", "name": "t", "fields": [{"name": "a", "type": "string"}]}'
 
@@ -80,10 +81,11 @@ def read(
     format: HudiFormat | None = None,
     at: ReadVersion | None = None,
     id: str = "",
+    freshness: Freshness = LIVE,
 ) -> tuple[str, set[str]]:
     """The id and the base files of a snapshot."""
     described = Table(TableName("d", "t"), (Column("a", STRING),), (), table.uri, "parquet", {})
-    context = TableContext(storage, None, None, None, lambda _: None, Live())  # type: ignore[arg-type]
+    context = TableContext(storage, None, None, None, lambda _: None, freshness)  # type: ignore[arg-type]
     snapshot = (format or HudiFormat()).snapshot(described, at or ReadVersion(), context, id)
     (batch,) = snapshot.partitions(snapshot.partition_names())
     names = [p for s in snapshot.slices(batch, None) for p in s.files.paths.to_pylist()]
@@ -169,6 +171,25 @@ def test_a_named_version_is_reopened_as_it_was(tmp_path: Path, version: int) -> 
     changes = ReadVersion(ChangesBetween("", "20990101000000000"))
     id = f"completed:{first}"
     assert read(storage, table, other, changes, id)[1] == found
+
+
+@VERSIONS
+@pytest.mark.parametrize("point", ["as of", "changes"])
+def test_an_older_timeline_does_not_tell_what_is_closed(
+    tmp_path: Path, version: int, point: str
+) -> None:
+    """A consumer that goes on from the end would lose what was requested since it was read."""
+    first, open_, last, end = (f"2024010100000{i}000" for i in range(1, 5))
+    table, format = HudiTable(tmp_path / "t", version), HudiFormat()
+    table.commit(first, [table.base("p", "a", first)], schema=_SCHEMA)
+    storage, hour = LocalStorage(), Cached(3600)
+    newest = read(storage, table, format, freshness=hour)
+    table.begin(open_, "deltacommit")
+    table.commit(last, [table.base("p", "b", last)], schema=_SCHEMA)
+    assert read(storage, table, format, freshness=hour) == newest
+    at = ReadVersion(AsOfVersion(end) if point == "as of" else ChangesBetween(first, end))
+    with pytest.raises(ReadVersionNotFound, match=open_):
+        read(storage, table, format, at, freshness=hour)
 
 
 @pytest.mark.parametrize("version", [8, 9])
@@ -484,7 +505,7 @@ def _registered(table: HudiTable, partitions: dict[str, str]) -> list[tuple[str 
     dt, own = Column("dt", STRING), (Column("a", STRING),)
     described = Table(TableName("d", "t"), own, (dt,), table.uri, "parquet", {})
     catalog: Any = Registered(table.uri, partitions)
-    context = TableContext(LocalStorage(), catalog, None, None, lambda _: None, Live())  # type: ignore[arg-type]
+    context = TableContext(LocalStorage(), catalog, None, None, lambda _: None, LIVE)  # type: ignore[arg-type]
     snapshot = HudiFormat().snapshot(described, ReadVersion(), context)
     (batch,) = snapshot.partitions(snapshot.partition_names())
     return [partition.values for partition in batch.partitions]
