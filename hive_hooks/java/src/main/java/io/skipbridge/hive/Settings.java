@@ -1,18 +1,20 @@
 package io.skipbridge.hive;
 
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hive.conf.HiveConf;
 import org.apache.hadoop.hive.ql.exec.Utilities;
 import org.apache.hadoop.hive.ql.plan.MapWork;
 import org.apache.hadoop.hive.ql.plan.PartitionDesc;
 import org.apache.hadoop.hive.ql.plan.TableDesc;
+import org.apache.hadoop.mapred.FileInputFormat;
 import org.apache.hadoop.mapred.JobConf;
 
 import java.net.InetSocketAddress;
-import java.util.Collection;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Properties;
 
 /**
  * Settings. An invalid value is reported by name, and the scan reads all files.
@@ -71,14 +73,14 @@ final class Settings
     static InetSocketAddress planner(JobConf job)
     {
         String told = told(job);
-        return address(told.isEmpty() ? planner(namesAPlanner(job) ? Site.READ : job, site(job)) : told.substring(0, told.indexOf(' ')));
+        return address(told.isEmpty() ? planner(tablesChoose(job) ? Site.READ : job, site(job)) : told.substring(0, told.indexOf(' ')));
     }
 
     /** How long a scan waits. */
     static int timeoutMillis(JobConf job)
     {
         String told = told(job);
-        return told.isEmpty() ? timeoutMillis(job, site(job)) : Integer.parseInt(told.substring(told.indexOf(' ') + 1));
+        return told.isEmpty() ? timeoutMillis(tablesChoose(job) ? Site.READ : job, site(job)) : Integer.parseInt(told.substring(told.indexOf(' ') + 1));
     }
 
     /** What descriptors carry to tasks, which may run where there is no hive-site.xml. */
@@ -98,10 +100,13 @@ final class Settings
         return copy;
     }
 
+    /** By the descriptors of the directories that the job lists: what other tables of the work carry may be their owners' words. */
     private static String told(JobConf job)
     {
-        for (PartitionDesc read : work(job)) {
-            Map<String, String> properties = read.getTableDesc().getJobProperties();
+        Map<Path, PartitionDesc> known = work(job);
+        for (Path path : known.isEmpty() ? new Path[0] : FileInputFormat.getInputPaths(job)) {
+            PartitionDesc read = known.get(path);
+            Map<String, String> properties = read == null ? null : read.getTableDesc().getJobProperties();
             if (properties != null && properties.containsKey(SkipFilesHook.TOLD)) {
                 return properties.get(SkipFilesHook.TOLD);
             }
@@ -109,22 +114,26 @@ final class Settings
         return "";
     }
 
-    /** A task of a hooked record may run where there is no hive-site.xml: then its job has what the server sent, unless a table names a planner. */
+    /** A task of a hooked record may run where there is no hive-site.xml: then its job has what the server sent, unless a table has such settings. */
     private static Configuration site(JobConf job)
     {
-        return HiveConf.getHiveSiteLocation() == null && !work(job).isEmpty() && !namesAPlanner(job) ? job : Site.READ;
+        return HiveConf.getHiveSiteLocation() == null && !work(job).isEmpty() && !tablesChoose(job) ? job : Site.READ;
     }
 
-    private static boolean namesAPlanner(JobConf job)
+    private static boolean tablesChoose(JobConf job)
     {
-        return work(job).stream().anyMatch(read -> read.getTableDesc().getProperties().containsKey(PLANNER)
-                || (read.getProperties() != null && read.getProperties().containsKey(PLANNER)));
+        return work(job).values().stream().anyMatch(read -> choose(read.getTableDesc().getProperties()) || choose(read.getProperties()));
     }
 
-    private static Collection<PartitionDesc> work(JobConf job)
+    private static boolean choose(Properties of)
+    {
+        return of != null && (of.containsKey(PLANNER) || of.containsKey(TIMEOUT));
+    }
+
+    private static Map<Path, PartitionDesc> work(JobConf job)
     {
         MapWork work = job.get(PLAN) == null ? null : Utilities.getMapWork(job);
-        return work == null ? Collections.emptyList() : work.getPathToPartitionInfo().values();
+        return work == null ? Collections.emptyMap() : work.getPathToPartitionInfo();
     }
 
     /** Unresolved. */
