@@ -55,7 +55,7 @@ class _Lost(Exception):
         self.sent = sent
 
 
-class _RolledBack(MetastoreFailure):
+class RolledBack(MetastoreFailure):
     """The metastore's database rolled back for another transaction; a retry may succeed."""
 
 
@@ -136,7 +136,7 @@ class Caller:
             retry=tenacity.retry_if_exception(
                 lambda e: (
                     (isinstance(e, _Lost) and (repeatable or not e.sent))
-                    or (isinstance(e, _RolledBack) and repeatable)
+                    or (isinstance(e, RolledBack) and repeatable)
                 )
             ),
             stop=tenacity.stop_before_delay(self.settings.retry_deadline)
@@ -209,7 +209,7 @@ class Caller:
         whole = getattr(error, "message", None) or str(error) or type(error).__name__
         sentence = f"the metastore could not execute {method}: {_shortened(whole)}"
         if _CONTENTION.search(whole):
-            return _RolledBack(sentence, "others hold its database's locks: try again")
+            return RolledBack(sentence, "others hold its database's locks: try again")
         if _NO_FILE_SYSTEM.search(whole):
             return MetastoreFailure(
                 sentence, "give the metastore Hadoop's client of that store (docs/how-to/s3.md)"

@@ -152,7 +152,7 @@ def test_two_processes_at_once(
     both = [*command(running, name, "--location", root, "--sync-batch-partitions", 7)]
     for changed in range(2):
         done = [subprocess.Popen(both, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-        reports = [json.loads(p.communicate(timeout=120)[0]) for p in done]
+        reports = [json.loads(p.communicate(timeout=600)[0]) for p in done]
         assert [p.returncode for p in done] == [0, 0], reports
         with running.client() as client:
             names = set(client.get_partition_names(database, "t"))

@@ -12,6 +12,7 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from bridge.errors import InvalidRequest, TableNotFound
+from bridge.metastore.calls import RolledBack
 from bridge.table.partition import escape, partition_name
 from tests.support.sync_lake import (
     JUNK,
@@ -147,6 +148,32 @@ def test_a_killed_sync_is_completed_by_the_next(
             lake.sync()
             assert lake.metastore.contents() == uninterrupted
             lake.check()
+
+
+@given(_HISTORIES)
+@_FEW
+def test_a_change_of_the_record_that_was_rolled_back_for_another_is_made_again(
+    history: list[list[Step]],
+) -> None:
+    """Two that create a table at once, or alter it while another drops partitions, meet so."""
+    with tempfile.TemporaryDirectory() as directory:
+        lake = _begun(directory)
+        for steps in history:
+            for step in steps:
+                lake.take(step)
+            rolled_back: list[str] = []
+
+            def interfere(method: str, moment: str, rolled_back: list[str] = rolled_back) -> None:
+                changes = method in ("create_database", "create_table", "alter_table")
+                if changes and moment == "before" and rolled_back.count(method) < 1:
+                    rolled_back.append(method)
+                    raise RolledBack("deadlock", "try again")
+
+            lake.metastore.interfere = interfere
+            done = _sync(lake, full=True)
+            lake.metastore.interfere = lambda method, moment: None
+            if done:
+                lake.check()
 
 
 _WRITES = _STEPS.filter(lambda s: not isinstance(s, Meddle))

@@ -17,6 +17,7 @@ from bridge.jobs.sync.metastore import NewPartition, RegisteredTable, Writer
 from bridge.jobs.sync.request import SyncSettings
 from bridge.jobs.sync.storage import Place
 from bridge.metastore import records
+from bridge.metastore.calls import RolledBack
 from bridge.metastore.client import MetastoreClient
 from bridge.sync.diff import Changes, Drop, Update
 from bridge.sync.discovered_partitions import DiscoveredPartitions
@@ -32,14 +33,20 @@ _ROUNDS = 5
 def until_settled(report: SyncReport, compare_and_write: Callable[[], bool]) -> SyncReport:
     """Repeats a round, which is False if another job wrote meanwhile.
 
+    A round in which the metastore's database rolled a change back for another's is one of these.
+
     Errors:
         MetastoreFailure: another job wrote during each of them.
     """
     started = time.perf_counter()
     for number in range(1, _ROUNDS + 1):
         report.rounds = number
-        if compare_and_write():
-            break
+        try:
+            if compare_and_write():
+                break
+        except RolledBack:
+            if number == _ROUNDS:
+                raise
         log.info("%s: another job wrote meanwhile; comparing again", report.table)
     else:
         raise MetastoreFailure(
