@@ -76,10 +76,13 @@ class Layout:
     source: KeySource
     values: dict[str, tuple[str | None, ...]]
 
-    def names(self) -> dict[str, str]:
-        """The paths of partitions by name (``day=2024-01-01``)."""
+    def names(self) -> dict[str, list[str]]:
+        """The paths of partitions by name (``day=2024-01-01``): one may be spelled in two ways."""
         keys = [k.name for k in self.table.partition_keys]
-        return {partition_name(keys, values): path for path, values in self.values.items()}
+        found: dict[str, list[str]] = {}
+        for path, values in self.values.items():
+            found.setdefault(partition_name(keys, values), []).append(path)
+        return found
 
 
 def layout(
@@ -162,7 +165,7 @@ def _are_fields(keys: Sequence[Column], config: HudiTableConfig) -> bool:
 def _values(
     keys: Sequence[Column], config: HudiTableConfig, paths: Sequence[str]
 ) -> dict[str, tuple[str | None, ...]] | None:
-    """The keys' values by path; None if some path has not their shape, or two have the same values.
+    """The keys' values by path; None if some path has not their shape.
 
     As in Hudi, a level may name its key or not, whatever the table's properties say now, and is
     unescaped either way.
@@ -190,4 +193,4 @@ def _values(
                 known = None
             values.append(known)
         found[path] = tuple(values)
-    return found if len(set(found.values())) == len(found) else None
+    return found

@@ -107,7 +107,7 @@ class HudiSnapshot:
         self._paths = _uris(self._base, slices.base_paths)
         self._sizes = np.where(slices.has_base, slices.base_sizes, -1)
         self._log_paths = _uris(self._base, slices.log_paths)
-        self._names: dict[str, str] = planned.names()
+        self._names: dict[str, list[str]] = planned.names()
         self._registered: dict[str, Partition] | None = None
 
     @property
@@ -122,7 +122,8 @@ class HudiSnapshot:
         return list(self._names)
 
     def partitions(self, names: list[str]) -> PartitionFetch:
-        return OneBatch(PartitionBatch(tuple(self._partition(name) for name in names)))
+        found = (each for name in names for each in self._named(name))
+        return OneBatch(PartitionBatch(tuple(found)))
 
     def begin(self) -> None:
         """The timeline is read already."""
@@ -289,13 +290,13 @@ class HudiSnapshot:
             return 0, 0
         return int(self._bounds[number]), int(self._bounds[number + 1])
 
-    def _partition(self, name: str) -> Partition:
+    def _named(self, name: str) -> list[Partition]:
         if self._planned.source is KeySource.METASTORE:
-            return self._metastore()[name]
+            return [self._metastore()[name]]
         if self._planned.source is KeySource.FILES:
-            return Partition(name, (), self.table.location)
-        path = self._names[name]
-        return Partition(name, self._planned.values[path], f"{self._base}/{path}")
+            return [Partition(name, (), self.table.location)]
+        values = self._planned.values
+        return [Partition(name, values[p], f"{self._base}/{p}") for p in self._names[name]]
 
     def _path(self, partition: Partition) -> str:
         return partition.location[len(self._base) + 1 :]

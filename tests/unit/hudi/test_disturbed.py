@@ -472,9 +472,10 @@ def test_values_of_paths(tmp_path: Path, path: str, value: str) -> None:
 def test_paths_with_the_same_value_are_two_partitions(
     tmp_path: Path, flag: str, paths: tuple[str, ...], dropped: bool
 ) -> None:
-    """By its value only one of them would be found."""
+    """By its value alone only one of them would be found."""
     found = _layout(tmp_path, {f"hoodie.datasource.write.{flag}": "true"}, paths, dropped)
-    assert found.source is (KeySource.METASTORE if dropped else KeySource.FILES)
+    assert found.source is KeySource.PATHS
+    assert list(found.names().values()) == [list(paths)]
 
 
 def test_paths_in_hive_style_by_a_writer_of_its_own(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ SHOWN: dict[str, str | None] = {
     "default": "default",
     "A": "A",
     "day=Q": "Q",
+    "Q": "Q",
     "a%20b": "a b",
     "x y": "x y",
     "2024/01": "2024/01",
@@ -35,6 +36,7 @@ HIVE: dict[str, str | None] = {
     "day=A": "A",
     "day=day=Q": "day=Q",
     "plain": "plain",
+    "day=plain": "plain",
     "day=a%3Ab": "a:b",
 }
 AT = "20260101000000000"
@@ -91,5 +93,6 @@ def test_each_partition_shows_its_own_value(
 
 
 def test_the_old_word_for_null_is_null_where_it_is_no_value(tmp_path: Path) -> None:
-    table(tmp_path / "t", ["default", "7", "8"], "int")
-    assert shown(tmp_path / "t") == {0: None, 1: 7, 2: 8}
+    table(tmp_path / "t", ["default", "7", "8", NULL], "int")
+    assert shown(tmp_path / "t") == {0: None, 1: 7, 2: 8, 3: None}
+    assert shown(tmp_path / "t", "day IS NULL") == {0: None, 3: None}
