@@ -193,6 +193,8 @@ class _Told:
         self._base = base
         self._name = f"{rules.key_fields[0]}:" if rules.may_name_key else ""
         self._named = self._stripped = False
+        self._places: dict[str, int] = {}
+        self.by_key = False
         self.see(base)
 
     def see(self, keys: list[str]) -> None:
@@ -216,6 +218,19 @@ class _Told:
                 "sure which rows the log deletes",
                 "compact the table, or read it with the engine",
             )
+
+    def meet_by_key(self, keys: Sequence[str], places: Places) -> None:
+        """Rows that blocks told apart by place, before one without places makes keys decide.
+
+        Errors:
+            UnsupportedTable: several of them have one key. Hudi keeps any of them.
+        """
+        for key, place in zip(keys, places.tolist(), strict=True):
+            if not self.by_key and self._places.setdefault(key, place) != place:
+                raise UnsupportedTable(
+                    f"logs change several rows with the key {key!r} by position, and others by key",
+                    "compact the table, or read it with the engine",
+                )
 
     def check(self, block: LogBlock, keys: Sequence[str], places: Places) -> None:
         """Whether the base file has a block's keys where it says.
@@ -251,8 +266,11 @@ def _merge_logs(
 
     def of(block: LogBlock, keys: list[str], places: Places | None) -> Sequence[Hashable]:
         if places is None:
+            told.by_key = True
             return keys
         told.check(block, keys, places)
+        if not by_place:
+            told.meet_by_key(keys, places)
         return places.tolist() if by_place else keys
 
     for block, places in blocks:

@@ -64,6 +64,19 @@ def test_one_block_without_positions_makes_keys_decide(slice: Slice) -> None:
     assert values(slice) == ["two", "x", "y"]
 
 
+@pytest.mark.parametrize("mode", [COMMIT, EVENT])
+def test_two_changed_rows_of_a_key_are_not_told_apart_by_key(
+    slice: Slice, mode: MergeRules
+) -> None:
+    """Hudi keeps one of them, by the order of a hash table."""
+    slice.with_base(*((f"k{i % 17}", f"b{i}", 1) for i in range(20)))
+    slice.log(rows("1", ("k0", "x", 7), ("k0", "y", 5), **places(0, 17)))
+    assert {"x", "y"} <= set(values(slice, mode))
+    slice.log(rows("2", ("k9", "z", 5)))
+    with pytest.raises(UnsupportedTable, match="several rows with the key 'k0'"):
+        slice.read(mode)
+
+
 def test_positions_in_another_base_file_do_not_count(slice: Slice) -> None:
     slice.with_base(("a", "one", 1), ("a", "two", 1))
     slice.log(rows("1", ("a", "x", 5), **places(7, of="00")))

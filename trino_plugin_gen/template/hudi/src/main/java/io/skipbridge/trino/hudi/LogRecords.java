@@ -170,6 +170,10 @@ final class LogRecords
                 positions.useKeys();
                 for (Serializable place : new ArrayList<>(records.keySet())) {
                     BufferedRecord<IndexedRecord> record = records.get(place);
+                    if (records.containsKey(record.getRecordKey())) {
+                        // Hudi keeps any of them
+                        throw new UnsupportedSlice("logs change several rows with the key '%s' by position, and others by key. Read the table once it is compacted, or with Spark".formatted(record.getRecordKey()));
+                    }
                     records.remove(place);
                     records.put(record.getRecordKey(), record);
                 }

@@ -46,6 +46,18 @@ class TestPositions
     }
 
     @Test
+    void twoChangedRowsOfAKeyAreNotToldApartByKey()
+            throws IOException
+    {
+        SliceOfArrays slice = table();
+        for (int i = 0; i < 20; i++) {
+            slice.base(row("k" + i % 17, "b" + i));
+        }
+        LogWriter log = log().at(BASE_AT, 0L, 17L).rows("001", row("k0", "x"), row("k0", "y"));
+        refused("several rows with the key 'k0'", slice.log(log.rows("002", row("k9", "z")).bytes()));
+    }
+
+    @Test
     void positionsInAnotherBaseFileDoNotCount()
             throws IOException
     {
