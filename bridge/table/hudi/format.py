@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +47,7 @@ from bridge.table.hudi.merging import (
 from bridge.table.hudi.open_tables import NEWEST, OpenTable, OpenTables, Version
 from bridge.table.hudi.snapshot import HudiSnapshot
 from bridge.table.hudi.table_config import TableType
+from bridge.table.hudi.timeline import Timeline
 from bridge.table.model import Column, Table, TableName
 from bridge.table.read_version import AsOfTime, AsOfVersion, ChangesBetween, Newest, ReadVersion
 from bridge.table.snapshot import MergedSlice, TableContext, WrittenFiles
@@ -286,7 +288,13 @@ def _state(view: FileSystemView) -> str:
     if view.config.completes:
         return f"{_COMPLETED}{view.last_completion}"
     last = timeline.last.requested if timeline.last is not None else ""
-    return f"{_REQUESTED}{last}:{len(timeline.completed)}"
+    return f"{_REQUESTED}{last}:{_set_until(timeline, last)}"
+
+
+def _set_until(timeline: Timeline, last: str) -> str:
+    """Tells sets of completed instants apart: their number alone may stay the same."""
+    known = sorted(i for i in timeline.completed if i <= last)
+    return f"{len(known)}-{crc32(','.join(known).encode()):08x}"
 
 
 def _reopened(table: Table, view: FileSystemView, version: Version, id: str) -> Version:
@@ -304,9 +312,9 @@ def _reopened(table: Table, view: FileSystemView, version: Version, id: str) -> 
             if as_of is not None:
                 return Version(as_of, at)
     elif id.startswith(_REQUESTED) and not view.config.completes:
-        last, _, count = id.removeprefix(_REQUESTED).partition(":")
+        last, _, known = id.removeprefix(_REQUESTED).partition(":")
         # Writers may complete an older instant later; then it is another set of instants.
-        if last in completed and str(sum(i <= last for i in completed)) == count:
+        if last in completed and known == _set_until(view.timeline, last):
             return Version(as_of=min(version.as_of or last, last))
     raise SnapshotExpired(
         f"the timeline of {table.name} has moved on since {id}", "run the query again"

@@ -369,6 +369,20 @@ def test_an_older_table_is_reopened_as_it_was(tmp_path: Path) -> None:
         read(storage, table, id=id)
 
 
+def test_an_older_instant_that_comes_in_while_another_is_archived(tmp_path: Path) -> None:
+    """As many instants as before, and not the same."""
+    table = HudiTable(tmp_path / "t", 6)
+    for instant in ("1", "3", "4"):
+        table.commit(instant, [table.base("p", f"g{instant}", instant)], schema=_SCHEMA)
+    table.begin("2", "deltacommit")
+    id, _ = read(LocalStorage(), table)
+    table.commit("2", [table.base("p", "g2", "2")], schema=_SCHEMA)
+    table.archive("1")
+    materialise(table)
+    with pytest.raises(SnapshotExpired):
+        read(LocalStorage(), table, id=id)
+
+
 @pytest.mark.parametrize("version", [8, 9])
 def test_a_snapshot_that_was_restored_away_is_gone(tmp_path: Path, version: int) -> None:
     table = HudiTable(tmp_path / "t", version)
