@@ -298,11 +298,11 @@ class HudiTable:
             if path.is_file():
                 path.unlink()
 
-    def archive(self, *instants: str, log: int = 1) -> None:
-        """Moves completed instants to the archived timeline, as its only file.
+    def archive(self, *instants: str, log: int = 0) -> None:
+        """Moves completed instants to the archived timeline, as one more file.
 
         Args:
-            log: number of the archived log, before table version 8.
+            log: number of the archived log, before table version 8; 0: the next one.
         """
         found: list[tuple[str, str, str, bytes]] = []
         for path in sorted(self.timeline.glob("*")):
@@ -315,13 +315,15 @@ class HudiTable:
         if self.version < 8:
             entries = [_archived_entry(at, action, body) for at, _, action, body in found]
             block = avro_block(found[0][0], _archived_schema(), entries)
-            (self.history / f".commits_.archive.{log}_1-0-1").write_bytes(block)
+            number = log or 1 + len(list(self.history.glob(".commits_.archive.*")))
+            (self.history / f".commits_.archive.{number}_1-0-1").write_bytes(block)
             return
         names = ("instantTime", "completionTime", "action", "metadata")
         table = pa.table(dict(zip(names, map(list, zip(*found, strict=True)), strict=True)))
         name = f"{found[0][0]}_{found[-1][0]}_0.parquet"
         pq.write_table(table, self.history / name)
-        manifest = {"files": [{"fileName": name, "fileLen": 1}]}
+        files = [{"fileName": path.name, "fileLen": 1} for path in self.history.glob("*.parquet")]
+        manifest = {"files": files}
         (self.history / "manifest_1").write_text(json.dumps(manifest))
         # A writer that died left a manifest that no reader looks at.
         (self.history / "manifest_2").write_text("half-writ")
