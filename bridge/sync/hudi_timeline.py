@@ -90,6 +90,8 @@ class Position:
         """Whether the last sync has seen all completed writes."""
         if self.last != state.last or self.completion != state.completion:
             return False
+        if state.pending and not "" < self.pending <= state.pending:
+            return False  # it has ended, and may be archived already
         return completes or self.modified == state.modified
 
 

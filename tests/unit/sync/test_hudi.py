@@ -258,6 +258,21 @@ def test_before_version_8_the_times_of_files_tell_what_completed_late() -> None:
     assert not Position.of(later).reached(state(Position.of(before)), False)
 
 
+def test_a_write_that_is_archived_as_soon_as_it_ends_is_not_passed_over() -> None:
+    pending, done = ["1.commit.requested", "3_5.commit"], ["3_5.commit"]
+    for layout in (1, 2):
+        names = [
+            [n.replace("_5", "") if layout == 1 else n for n in each] for each in (pending, done)
+        ]
+        before, later = (timeline(*each, layout=layout) for each in names)
+        assert Position.of(before).reached(state(Position.of(before)), layout == 2)
+        assert not Position.of(later).reached(state(Position.of(before)), layout == 2)
+        assert since(later, before, layout == 2) is None
+        # What began since then does not matter until it ends.
+        new = timeline(*names[1], "4.commit.requested", layout=layout)
+        assert Position.of(new).reached(state(Position.of(later)), layout == 2)
+
+
 def commit(files: dict[str, list[int]], replaced: dict[str, list[str]]) -> CommitMetadata:
     counts = [len(sizes) for sizes in files.values()]
     sizes = [size for found in files.values() for size in found]
