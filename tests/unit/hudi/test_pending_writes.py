@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import random
 from pathlib import Path
 
-import fastavro
 import pytest
 
-from bridge.errors import ReadVersionNotFound
+from bridge.errors import FileCorrupt, ReadVersionNotFound
 from bridge.storage.local import LocalStorage
 from bridge.table.hudi.file_system_view import FileSystemView
 from bridge.table.hudi.incremental import changes_between
 from bridge.table.hudi.instants import instant_at
 from bridge.table.model import TableName
-from tests.support.hudi_tables import HudiTable
+from tests.support.hudi_tables import HudiTable, plan_body
 from tests.tiers import examples
 
 pytestmark = pytest.mark.rule("50")
@@ -67,14 +65,30 @@ def test_services_change_no_rows(tmp_path: Path, version: int) -> None:
     table.begin(at(20), "compaction")
     action = "replacecommit" if version == 6 else "clustering"
     table.begin(at(21), action)
-    plan = io.BytesIO()
-    field = {"name": "operationType", "type": "string"}
-    schema = {"type": "record", "name": "plan", "fields": [field]}
-    fastavro.writer(plan, schema, [{"operationType": "CLUSTER"}])
-    table.state(f"{at(21)}.{action}.requested", plan.getvalue())
+    table.state(f"{at(21)}.{action}.requested", plan_body("CLUSTER"))
     table.begin(at(22), "clean")
     assert instant_at(NAME, view(table), at(30)) == at(30)
     assert changes_between(view(table), "").instants == {at(10), at(30)}
+
+
+@VERSIONS
+@pytest.mark.parametrize("body", ["", "overwrite", "damaged", "gone"])
+def test_a_request_that_does_not_show_a_clustering_is_a_write(
+    tmp_path: Path, version: int, body: str
+) -> None:
+    table = made(tmp_path / "t", version, [10, 30], {20: "replacecommit"})
+    name = f"{at(20)}.replacecommit.requested"
+    content = {"overwrite": plan_body("INSERT_OVERWRITE"), "damaged": plan_body("CLUSTER")[:-9]}
+    path = table.state(name, content.get(body, b""))
+    if body == "gone":
+        path.unlink()
+    code = FileCorrupt if body == "damaged" else ReadVersionNotFound
+    with pytest.raises(code, match=at(20)):
+        instant_at(NAME, view(table), at(30))
+    with pytest.raises(code, match=at(20)):
+        changes_between(view(table), at(10), at(40))
+    assert instant_at(NAME, view(table), at(19)) == at(10)
+    assert len(view(table).slices()) == 2
 
 
 @VERSIONS
