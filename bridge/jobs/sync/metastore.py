@@ -22,6 +22,7 @@ from bridge.jobs.create_table import thrift_columns, thrift_table
 from bridge.jobs.sync.file_options import FileFormatOptions
 from bridge.jobs.sync.write_batches import BatchLimits, batches
 from bridge.metastore import records
+from bridge.metastore.calls import RolledBack
 from bridge.metastore.classify import (
     refuse_other_table_formats,
     refuse_unsupported,
@@ -232,7 +233,8 @@ class Writer:
 
     If the metastore refuses a batch, the batch is halved until the failing partitions are alone: an
     event of 200 partitions is too long for the metastore of Hive 2.3 on Derby, one of 20 is not.
-    Partitions that it still refuses are in ``failed``.
+    Partitions that it still refuses are in ``failed``; not those of which it rolled a change back
+    for another's, the last of which is in ``met``.
     """
 
     client: MetastoreClient
@@ -241,6 +243,7 @@ class Writer:
     parallelism: int = 4
     progress: Callable[[int], None] = lambda done: None
     failed: list[tuple[str, str]] = field(default_factory=list)
+    met: RolledBack | None = None
     _count: int = 0
     _third: dict[str, str] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -396,6 +399,9 @@ class Writer:
         try:
             return send(batch)
         except (MetastoreFailure, UnsupportedTable) as error:
+            if len(batch) == 1 and isinstance(error, RolledBack):
+                self.met = error
+                return []
             if len(batch) == 1:
                 with self._lock:
                     self.failed.append((name(batch[0]), error.message))

@@ -126,6 +126,9 @@ class PartitionWriter:
 
         Args:
             stored: holds all partitions that are added.
+
+        Errors:
+            RolledBack: some changes, for another's; the others are made and reported.
         """
         done = 0
 
@@ -148,6 +151,8 @@ class PartitionWriter:
         report.failed = writer.failed
         if altered or added or dropped:
             report.outcome = "synced"
+        if writer.met is not None:
+            raise writer.met
         return Written(added, dropped)
 
     def new(self, changes: Changes, stored: DiscoveredPartitions) -> Iterator[NewPartition]:
