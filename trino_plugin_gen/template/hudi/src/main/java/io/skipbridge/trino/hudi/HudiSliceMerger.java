@@ -65,8 +65,7 @@ public final class HudiSliceMerger
         properties.putAll(table.getTableConfig().getProps());
         properties.setProperty(HoodieMemoryConfig.SPILLABLE_MAP_BASE_PATH.key(), spill.path().toString());
         Option<HoodieBaseFile> base = Option.ofNullable(request.basePath().map(HoodieBaseFile::new).orElse(null));
-        // a range leaves out rows of the base file before their positions are counted
-        Optional<String> baseInstant = request.basePath().filter(_ -> !table.range().isPresent()).map(_ -> base.get().getCommitTime());
+        Optional<String> baseInstant = request.basePath().map(_ -> base.get().getCommitTime());
         LogRecords records = new LogRecords(context.sizes(), logs, new OlderBlocks(request.files(), logs), maxMemoryBytes, baseInstant);
         HoodieFileGroupReader<IndexedRecord> reader;
         try {

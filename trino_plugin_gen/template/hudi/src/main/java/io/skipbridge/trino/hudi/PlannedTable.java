@@ -7,20 +7,16 @@ import org.apache.hudi.common.schema.HoodieSchema;
 import org.apache.hudi.common.schema.HoodieSchemaUtils;
 import org.apache.hudi.common.table.HoodieTableConfig;
 import org.apache.hudi.common.table.HoodieTableMetaClient;
-import org.apache.hudi.common.table.log.InstantRange;
 import org.apache.hudi.common.table.timeline.HoodieInstant;
 import org.apache.hudi.common.table.timeline.HoodieTimeline;
 import org.apache.hudi.common.table.timeline.versioning.v1.BaseTimelineV1;
 import org.apache.hudi.common.table.timeline.versioning.v1.InstantComparatorV1;
-import org.apache.hudi.common.util.Option;
 import org.apache.hudi.storage.HoodieStorage;
 import org.apache.hudi.storage.StoragePath;
 
 import java.util.Arrays;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.stream.Stream;
 
 /** What Hudi's reader asks about the table, as the planner saw it. Nothing of the table's own directory is read. */
@@ -34,7 +30,6 @@ final class PlannedTable
     private final transient HoodieStorage logs;
     private final transient HoodieSchema schema;
     private final String instant;
-    private final transient Option<InstantRange> range;
     private final transient HoodieTimeline commits;
 
     /** @throws UnsupportedSlice naming the property that is missing or wrong */
@@ -55,10 +50,6 @@ final class PlannedTable
         }
         this.instant = required(properties, PREFIX + "instant");
         this.schema = schema(required(properties, PREFIX + "schema"), tableConfig);
-        Set<String> instants = new HashSet<>(list(properties.get(PREFIX + "range")));
-        this.range = instants.isEmpty()
-                ? Option.empty()
-                : Option.of(InstantRange.builder().rangeType(InstantRange.RangeType.EXACT_MATCH).explicitInstants(instants).build());
         this.commits = new BaseTimelineV1(
                 Stream.concat(
                         list(properties.get(PREFIX + "completed")).stream().map(time -> commit(HoodieInstant.State.COMPLETED, time)),
@@ -114,12 +105,6 @@ final class PlannedTable
     String instant()
     {
         return instant;
-    }
-
-    /** The instants whose rows alone are merged. */
-    Option<InstantRange> range()
-    {
-        return range;
     }
 
     @Override

@@ -26,7 +26,7 @@ final class SliceContext
 
     SliceContext(PlannedTable table, LogStorage logs, SliceFiles files)
     {
-        super(logs.getConf(), table.getTableConfig(), table.range(), Option.empty());
+        super(logs.getConf(), table.getTableConfig(), Option.empty(), Option.empty());
         this.files = files;
         this.logs = logs;
         this.recordContext = new RecordValues(table.getTableConfig(), table.schema().toAvroSchema(), () -> getMergeMode() == RecordMergeMode.EVENT_TIME_ORDERING);

@@ -125,17 +125,6 @@ class TestHudiSliceMerger
     }
 
     @Test
-    void onlyInstantsOfTheRangeAreMerged()
-            throws IOException
-    {
-        SliceOfArrays slice = byEventTime()
-                .base(row("a", 5, "base"), row("b", 5, "base"))
-                .log(log().rows("001", row("a", 3, "late")).rows("002", row("c", 3, "other")).bytes())
-                .set("skipbridge.hudi.range", "001");
-        assertEquals(List.of(List.of("a", "late")), rows(slice));
-    }
-
-    @Test
     void ofTheBaseOnlyTheColumnsOfTheQueryAndOfTheMergeAreRead()
             throws IOException
     {
