@@ -28,9 +28,14 @@ def session(
 ) -> Iterator[SparkSession]:
     """A session whose executors have the store's keys in their environment."""
     pytest.importorskip("pyspark")
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", s3_options["access_key_id"])
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", s3_options["secret_access_key"])
-    session = open_session("local[2]", name="skipbridge-load")
+    keys = {
+        f"AWS_{name.upper()}": s3_options[name] for name in ("access_key_id", "secret_access_key")
+    }
+    for name, key in keys.items():
+        monkeypatch.setenv(name, key)
+    # The JVM of a session before, whose environment has no keys, is used again.
+    settings = {f"spark.executorEnv.{name}": key for name, key in keys.items()}
+    session = open_session("local[2]", name="skipbridge-load", settings=settings)
     yield session
     session.stop()
 
