@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
@@ -14,9 +15,9 @@ import numpy as np
 import obstore
 import pyarrow as pa
 import pyarrow.compute as pc
-from obstore.exceptions import BaseError, NotFoundError
+from obstore.exceptions import BaseError, GenericError, NotFoundError
 
-from bridge.errors import FileShort, FileUnreadable, InvalidUri, StorageFailure
+from bridge.errors import BridgeError, FileShort, FileUnreadable, InvalidUri, StorageFailure
 from bridge.storage.again import Patience, again, repeated
 from bridge.storage.atomic_create import AtomicCreate
 from bridge.storage.key_ranges import Order, OutOfOrder, list_ranges
@@ -438,7 +439,19 @@ class ObjectStorage:
             asked("write")
             self._call(lambda: obstore.put_async(self._store, self._key(uri), content))
         except STORE_ERRORS as error:
-            raise failure(error, uri) from error
+            if not (isinstance(error, GenericError) and self._holds(uri, content)):
+                raise failure(error, uri) from error
+
+    def _holds(self, uri: str, content: bytes) -> bool:
+        """Whether an object has this content, so that a write whose answer was lost was made."""
+        try:
+            held = self.stat(uri)
+            if held is None or held.size != len(content):
+                return False
+            md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
+            return _plain(held.etag) == md5 or self.read(uri) == content
+        except BridgeError:
+            return False
 
     def put_if_absent(self, uri: str, content: bytes) -> bool:
         return self._creation.create(self._key(uri), content)
