@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from obstore.exceptions import GenericError
 
 from bridge.errors import StorageFailure
-from bridge.storage.port import EMPTY, FileTable, sort
+from bridge.storage.port import EMPTY, FileTable, Int64, sort
 
 
 def require_inside(prefix: str, ordered: FileTable) -> None:
@@ -66,11 +67,20 @@ def listed_files(base: str, prefix: str, batch: pa.RecordBatch) -> FileTable:
     modified = batch.column("last_modified").cast(pa.timestamp("us", "UTC")).cast(pa.int64())
     files = FileTable(
         paths,
-        batch.column("size").to_numpy().astype(np.int64),
+        true_sizes(batch.column("size").to_numpy().astype(np.int64)),
         modified.to_numpy(),
         _quoted(batch.column("e_tag").cast(pa.large_string())),
     )
     return files.filter(mask(pc.not_equal(paths, prefix)))
+
+
+def true_sizes(sizes: Int64) -> Int64:
+    """Errors: GenericError: there is a size of no file. It would count as that of an empty one."""
+    if (sizes < 0).any():
+        raise GenericError(
+            "Got invalid list response: a file of 2^63 bytes or more, or of less than 0"
+        )
+    return sizes
 
 
 def _quoted(etags: pa.Array) -> pa.Array:

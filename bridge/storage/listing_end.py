@@ -31,6 +31,7 @@ import obstore
 import pyarrow as pa
 from obstore.exceptions import (
     BaseError,
+    GenericError,
     NotFoundError,
     PermissionDeniedError,
     UnauthenticatedError,
@@ -40,6 +41,7 @@ from obstore.store import AzureStore, GCSStore, S3Store
 from bridge.errors import StorageFailure
 from bridge.storage import again
 from bridge.storage.key_ranges import OutOfOrder
+from bridge.storage.listed_files import true_sizes
 from bridge.storage.native import awaited
 from bridge.storage.object_client import bucket_address, signed, store_at
 from bridge.storage.port import FileTable
@@ -74,11 +76,17 @@ class _Page:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A page of files and directories, and the token of the next one; empty if it is the last."""
+    """A page of files and directories.
+
+    Attributes:
+        token: of the next page; empty if there is none.
+        last: the greatest name in it.
+    """
 
     files: FileTable
     directories: list[str]
     token: str
+    last: str
 
 
 _lock = threading.Lock()
@@ -201,11 +209,11 @@ class ListingEnd:
         Errors: StorageFailure: it does not answer, or its answers are no listings.
         """
         query = {"delimiter": delimiter, **({} if after is None else {"start-after": after})}
-        tokens, since = {""}, time.monotonic()
+        tokens, last, since = {""}, "", time.monotonic()
         while True:
             found = self._repeated(prefix, partial(self._found, prefix, query))
-            if len(found.files) or found.directories:
-                since = time.monotonic()
+            if found.last > last:
+                last, since = found.last, time.monotonic()
             yield found.files, found.directories
             if not found.token:
                 return
@@ -224,11 +232,13 @@ class ListingEnd:
             raise NoListing("an error, again and again")
         try:
             files = _files(page, self._base)
-        except ValueError as error:
+        except (ValueError, OverflowError, GenericError) as error:
             raise NoListing(f"an object's size or time that is none: {error}") from error
         more = _said(page, "IsTruncated") == "true"
         token = _said(page, _TOKEN, strip=False) if more else ""
-        return _Found(files, _texts(page, "CommonPrefixes", "Prefix"), token)
+        directories = _texts(page, "CommonPrefixes", "Prefix")
+        last = max((*_texts(page, "Contents", "Key"), *directories), default="")
+        return _Found(files, directories, token, last)
 
     @property
     def lists(self) -> bool:
@@ -334,7 +344,7 @@ def _files(root: ElementTree.Element, base: str) -> FileTable:
     sizes, times, etags = (_texts(root, "Contents", n) for n in ("Size", "LastModified", "ETag"))
     return FileTable(
         pa.array([base + keys[i] for i in kept], pa.large_string()),
-        np.array([int(sizes[i]) for i in kept], np.int64),
+        true_sizes(np.array([int(sizes[i]) for i in kept], np.int64)),
         np.array([_micros(times[i]) for i in kept], np.int64),
         pa.array([etags[i] or None for i in kept], pa.large_string()),
     )

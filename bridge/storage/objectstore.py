@@ -461,11 +461,14 @@ class ObjectStorage:
         async def get(part: Range | None) -> tuple[Any, Any]:
             options: Any = None if part is None else {"range": part}
             answer = await obstore.get_async(store, key, options=options)
-            meta = answer.meta
+            meta, (start, end) = answer.meta, answer.range
             try:
-                return await answer.bytes_async(), meta
+                content = await answer.bytes_async()
             except BaseError as error:
                 raise (repeated(error) if meta["e_tag"] else error) from None
+            if len(content) != end - start:
+                raise GenericError(f"response body error: {len(content)} of {end - start} bytes")
+            return content, meta
 
         found = all_awaited([partial(get, part) for part in ranges], late=False)
         return [(bytes(content), _state(uri, meta)) for content, meta in found]
