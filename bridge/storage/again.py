@@ -1,9 +1,10 @@
 """Repeats requests to object stores whose answers broke off.
 
 obstore repeats requests that fail before an answer begins (refused, reset, timed out, 429, 5xx),
-and reads of objects with an ETag that break off. It does not repeat listings that break off, nor
-reads of objects without an ETag, nor what S3 has waited for too long (400 RequestTimeout). What one
-of the two has repeated is not repeated by the other: a request has one budget.
+and reads of objects with an ETag that break off. It does not repeat listings that break off or are
+damaged, nor reads of objects without an ETag or with headers that are none, nor what S3 has waited
+for too long (400 RequestTimeout). What one of the two has repeated is not repeated by the other: a
+request has one budget.
 
 An answer that does not come, or does not go on, is given up after the option ``timeout``. Nothing
 is repeated after `DEADLINE`, so that a store that never answers is an error and no wait for ever.
@@ -22,7 +23,11 @@ from obstore.exceptions import BaseError, GenericError
 T = TypeVar("T")
 _ATTEMPTS = 6
 _FIRST = 0.1
-_BROKEN = ("response body error", "<Code>RequestTimeout</Code>")
+_BROKEN = (
+    *("response body error", "<Code>RequestTimeout</Code>", "Got invalid list response"),
+    *("Content-Range", "CONTENT_RANGE", "error: Requested ", "Invalid last modified"),
+)
+"""Where an answer broke off, or says what no store says: it is another one's, or was damaged."""
 _REPEATED = "the client has asked for the rest again"
 _RETRIES = re.compile(r", after (\d+) retries,")
 DEADLINE = 120.0

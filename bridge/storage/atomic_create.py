@@ -75,8 +75,12 @@ class AtomicCreate:
             if writer is not None:
                 return writer == mark
             time.sleep(_PAUSE * 2**attempt)
-        assert refusal is not None
-        raise failure(refusal, self._base + key) from refusal
+        raise StorageFailure(
+            f"{self._base}{key} can be neither created nor read: the store says that it is there, "
+            "and that it is not",
+            "if the bucket has versioning, a delete marker may lie at this key: delete the marker, "
+            "or suspend versioning of the bucket",
+        ) from refusal
 
     def _put(self, key: str, content: bytes, mark: str) -> BaseError | None:
         """Why the store refuses the name; None if it is ours."""

@@ -47,10 +47,12 @@ class Order:
 
     Attributes:
         broken: the first file that does not, in words; empty as long as all do.
+        marker: whether it may be a directory's marker ``d/``, told as ``d`` and so after ``d-1/f``.
     """
 
     def __init__(self, after: str | None = None) -> None:
         self.broken = ""
+        self.marker = False
         self._last = after
         self._came = False
 
@@ -62,11 +64,13 @@ class Order:
         falls = np.flatnonzero(_mask(pc.less_equal(paths[1:], paths[:-1])))
         if self._last is not None and first <= self._last:
             self.broken = f"{first} came after {self._last}"
+            self.marker = self._last.startswith(first)
             if not self._came:
                 self.broken = f"{first} came where what follows {self._last} was asked for"
         elif len(falls):
             at = int(falls[0])
             self.broken = f"{paths[at + 1].as_py()} came after {paths[at].as_py()}"
+            self.marker = paths[at].as_py().startswith(paths[at + 1].as_py())
         self._last, self._came = paths[-1].as_py(), True
 
 

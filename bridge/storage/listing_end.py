@@ -14,20 +14,24 @@ import threading
 import time
 import uuid
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from http.client import HTTPException
-from typing import Any
+from typing import Any, TypeVar
 from urllib.error import HTTPError
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, unquote_plus, urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, build_opener
 from weakref import WeakValueDictionary
 
+import numpy as np
 import obstore
+import pyarrow as pa
 from obstore.exceptions import (
     BaseError,
+    GenericError,
     NotFoundError,
     PermissionDeniedError,
     UnauthenticatedError,
@@ -35,21 +39,27 @@ from obstore.exceptions import (
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from bridge.errors import StorageFailure
+from bridge.storage import again
 from bridge.storage.key_ranges import OutOfOrder
+from bridge.storage.listed_files import true_sizes
 from bridge.storage.native import awaited
+from bridge.storage.object_client import bucket_address, signed, store_at
+from bridge.storage.port import FileTable
 from bridge.storage.requests import asked
 from bridge.storage.uri import without_user
 
 PAGE = 1_000
 """Names that a store lists in one answer, unless it says otherwise."""
+_TOKEN = "NextContinuationToken"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LAST = "\U0010ffff"
 """Comes after each name in a directory."""
+T = TypeVar("T")
 Known = Callable[[list[str]], bool]
 """Whether all of some keys were listed."""
 _ATTEMPTS = 3
 _PAUSE = 0.1
 _LARGEST = 64 * 1024**2
-_SIGNED_FOR = timedelta(minutes=5)
 
 
 class NoListing(Exception):
@@ -62,6 +72,21 @@ class _Page:
 
     keys: list[str]
     full: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A page of files and directories.
+
+    Attributes:
+        token: of the next page; empty if there is none.
+        last: the greatest name in it.
+    """
+
+    files: FileTable
+    directories: list[str]
+    token: str
+    last: str
 
 
 _lock = threading.Lock()
@@ -141,7 +166,7 @@ class ListingEnd:
             raise OutOfOrder(f"{early} came where what follows {after} was asked for")
         return not any(after is None or key.rstrip("/") > after for key in page.keys)
 
-    def _repeated(self, prefix: str, ask: Callable[[], bool]) -> bool:
+    def _repeated(self, prefix: str, ask: Callable[[], T]) -> T:
         for attempt in range(_ATTEMPTS):
             try:
                 return ask()
@@ -174,16 +199,71 @@ class ListingEnd:
             raise NoListing(f"no files, and says that there is {made_up}, which nobody has made")
         return _Page([], None)
 
+    def listed(
+        self, prefix: str, after: str | None, delimiter: str
+    ) -> Iterator[tuple[FileTable, list[str]]]:
+        """Pages of files and of directories' keys, as the store spells them and in its order.
+
+        Markers of directories are left out, as engines do. Of S3 alone, see `lists`.
+
+        Errors: StorageFailure: it does not answer, or its answers are no listings.
+        """
+        query = {"delimiter": delimiter, **({} if after is None else {"start-after": after})}
+        tokens, last, since = {""}, "", time.monotonic()
+        while True:
+            found = self._repeated(prefix, partial(self._found, prefix, query))
+            if found.last > last:
+                last, since = found.last, time.monotonic()
+            yield found.files, found.directories
+            if not found.token:
+                return
+            if found.token in tokens or time.monotonic() - since > again.DEADLINE:
+                raise StorageFailure(
+                    f"{self._base}{prefix}: the store lists a page again and again",
+                    "check the store: a page of its listing names itself as the next one",
+                )
+            tokens.add(found.token)
+            query = {"delimiter": delimiter, "continuation-token": found.token}
+
+    def _found(self, prefix: str, query: dict[str, str]) -> _Found:
+        """Errors: NoListing."""
+        page = self._asked(prefix, query)
+        if page is None:
+            raise NoListing("an error, again and again")
+        try:
+            files = _files(page, self._base)
+        except (ValueError, OverflowError, GenericError) as error:
+            raise NoListing(f"an object's size or time that is none: {error}") from error
+        more = _said(page, "IsTruncated") == "true"
+        token = _said(page, _TOKEN, strip=False) if more else ""
+        directories = _texts(page, "CommonPrefixes", "Prefix")
+        last = max((*_texts(page, "Contents", "Key"), *directories), default="")
+        return _Found(files, directories, token, last)
+
+    @property
+    def lists(self) -> bool:
+        """Whether `listed` may be asked."""
+        return self._strict
+
     def _page(self, prefix: str, after: str | None, signed: bool = True) -> _Page | None:
         """The first page after a key; None if it cannot be asked for in this way.
 
         Errors: NoListing.
         """
+        query = {} if after is None else {"start-after": after}
+        root = self._asked(prefix, query if prefix else {**query, "delimiter": "/"}, signed)
+        return None if root is None else _parsed(root, f"{prefix}/")
+
+    def _asked(
+        self, prefix: str, query: dict[str, str], with_credentials: bool = True
+    ) -> ElementTree.Element | None:
+        """A page; None if it cannot be asked for in this way. Errors: NoListing."""
         if not self._strict:
             return None
-        query = {"list-type": "2", **({} if after is None else {"start-after": after})}
+        query = {"list-type": "2", "encoding-type": "url", **query}
         try:
-            url = self._signed(query, prefix) if signed else self._address(query, prefix)
+            ask = self._signed if with_credentials else self._address
+            url = ask({name: text for name, text in query.items() if text}, prefix)
             asked("list")
             body = awaited(lambda: asyncio.to_thread(self._fetched, url))
         except HTTPError as error:
@@ -194,7 +274,7 @@ class ListingEnd:
             return None
         except (BaseError, OSError, HTTPException):
             return None
-        return _parsed(body, f"{prefix}/", without_user(url.partition("?")[0]))
+        return _checked(body, without_user(url.partition("?")[0]))
 
     def _fetched(self, url: str) -> bytes:
         with _OPENER.open(url, timeout=self._timeout) as answer:
@@ -207,20 +287,16 @@ class ListingEnd:
         prefix: the client adds the slash, and the key of no object.
         """
         store: Any = self._store
-        config = dict(store.config)
-        unsigned = str(config.get("skip_signature", os.environ.get("AWS_SKIP_SIGNATURE"))).lower()
+        unsigned = store.config.get("skip_signature", os.environ.get("AWS_SKIP_SIGNATURE"))
         address = self._address(query, prefix)
-        if unsigned == "true":
+        if str(unsigned).lower() == "true":
             return address
-        endpoint = address.removesuffix("/")
-        return _sign(store, {**config, "virtual_hosted_style_request": True, "endpoint": endpoint})
+        return signed(store_at(store, address.removesuffix("/")))
 
     def _address(self, query: dict[str, str], prefix: str) -> str:
         store: Any = self._store
-        if not self._bucket:
-            nobody = {"skip_signature": False, "access_key_id": "no", "secret_access_key": "no"}
-            self._bucket = _sign(store, store.config | nobody).partition("?")[0].rstrip("/")
-        end = f"prefix={quote(prefix, safe='')}" if prefix else "delimiter="
+        self._bucket = self._bucket or bucket_address(store)
+        end = f"prefix={quote(prefix, safe='')}" if prefix else "x-end="  # S3 ignores x-
         return f"{self._bucket}?{urlencode(query, quote_via=quote, safe='')}&{end}/"
 
 
@@ -232,12 +308,8 @@ async def _first(stream: Any) -> Any:
     return await anext(stream, [])
 
 
-def _sign(store: Any, config: dict[str, Any]) -> str:
-    made = S3Store(client_options=store.client_options, retry_config=store.retry_config, **config)
-    return awaited(lambda: obstore.sign_async(made, "GET", "", _SIGNED_FOR))
-
-
-def _parsed(body: bytes, prefix: str, endpoint: str) -> _Page:
+def _checked(body: bytes, endpoint: str) -> ElementTree.Element:
+    """Errors: NoListing."""
     try:
         root = ElementTree.fromstring(body)
     except ElementTree.ParseError as error:
@@ -246,20 +318,52 @@ def _parsed(body: bytes, prefix: str, endpoint: str) -> _Page:
     if tag != "ListBucketResult":
         said = next((each.text for each in root if _name(each) == "Message"), None)
         raise NoListing(f"<{tag}>{f': {said}' if said else ''} ({endpoint})")
-    values = {_name(each): each.text or "" for each in root}
-    truncated = values.get("IsTruncated", "").strip()
+    truncated = _said(root, "IsTruncated")
     if truncated not in ("true", "false"):
         raise NoListing(f"a page that does not say whether it is the last one ({endpoint})")
-    if truncated == "true" and not values.get("NextContinuationToken"):
+    if truncated == "true" and not _said(root, _TOKEN):
         raise NoListing(
             "a page that is not the last one and does not tell the next one, as in the first "
             f"version of S3's listings ({endpoint})"
         )
-    entries = [each for each in root if _name(each) in ("Contents", "CommonPrefixes")]
-    keys = [(k.text or "") for each in entries for k in each if _name(k) in ("Key", "Prefix")]
-    stated = values.get("MaxKeys", "").strip()
-    full = len(set(keys)) if truncated == "true" else int(stated) if stated.isdigit() else 0
+    return root
+
+
+def _parsed(root: ElementTree.Element, prefix: str) -> _Page:
+    keys = _texts(root, "Contents", "Key") + _texts(root, "CommonPrefixes", "Prefix")
+    stated = _said(root, "MaxKeys")
+    truncated = _said(root, "IsTruncated") == "true"
+    full = len(set(keys)) if truncated else int(stated) if stated.isdigit() else 0
     return _Page([key for key in keys if key != prefix], full or None)
+
+
+def _files(root: ElementTree.Element, base: str) -> FileTable:
+    """The objects of a page, without markers of directories."""
+    keys = _texts(root, "Contents", "Key")
+    kept = [i for i, key in enumerate(keys) if not key.endswith("/")]
+    sizes, times, etags = (_texts(root, "Contents", n) for n in ("Size", "LastModified", "ETag"))
+    return FileTable(
+        pa.array([base + keys[i] for i in kept], pa.large_string()),
+        true_sizes(np.array([int(sizes[i]) for i in kept], np.int64)),
+        np.array([_micros(times[i]) for i in kept], np.int64),
+        pa.array([etags[i] or None for i in kept], pa.large_string()),
+    )
+
+
+def _micros(text: str) -> int:
+    return (datetime.fromisoformat(text) - _EPOCH) // timedelta(microseconds=1)
+
+
+def _texts(root: ElementTree.Element, kind: str, what: str) -> list[str]:
+    """What the entries of a kind say, empty where one does not."""
+    encoded = what in ("Key", "Prefix") and _said(root, "EncodingType") == "url"
+    found = [_said(each, what, strip=False) for each in root if _name(each) == kind]
+    return [unquote_plus(text) for text in found] if encoded else found
+
+
+def _said(element: ElementTree.Element, name: str, strip: bool = True) -> str:
+    text = next((each.text or "" for each in element if _name(each) == name), "")
+    return text.strip() if strip else text
 
 
 def _name(element: ElementTree.Element) -> str:

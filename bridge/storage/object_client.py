@@ -9,12 +9,13 @@ from datetime import timedelta
 from typing import Any
 from weakref import WeakValueDictionary
 
+import obstore
 from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from bridge.errors import StorageFailure
 from bridge.storage.again import DEADLINE
-from bridge.storage.native import CONNECTIONS, limit
+from bridge.storage.native import CONNECTIONS, awaited, limit
 from bridge.storage.uri import Location, without_user
 
 Store = S3Store | GCSStore | AzureStore
@@ -39,6 +40,7 @@ _ENDPOINTS = {
     ),
 }
 """By scheme: the options that name an endpoint, the variables, and the one that allows HTTP."""
+_SIGNED_FOR = timedelta(minutes=5)
 _AZURE_CLOUD = "core.windows.net"
 """The host of accounts in Azure's public cloud; others are in a location's own host."""
 
@@ -131,3 +133,22 @@ def checked_endpoint(
             "write https://, or set storage.allow_http = true if the network is yours",
         )
     return str(endpoint)
+
+
+def store_at(store: S3Store, address: str) -> S3Store:
+    """A client like another one, which adds a slash and a key to an address."""
+    config: Any = dict(store.config) | {"virtual_hosted_style_request": True, "endpoint": address}
+    return S3Store(client_options=store.client_options, retry_config=store.retry_config, **config)
+
+
+def bucket_address(store: S3Store) -> str:
+    """The address of a bucket, without a slash at its end."""
+    nobody: Any = {"skip_signature": False, "access_key_id": "no", "secret_access_key": "no"}
+    config = dict(store.config) | nobody
+    made = S3Store(client_options=store.client_options, retry_config=store.retry_config, **config)
+    return signed(made).partition("?")[0].rstrip("/")
+
+
+def signed(store: S3Store) -> str:
+    """The address of the empty key, signed for some minutes. Errors: BaseError."""
+    return awaited(lambda: obstore.sign_async(store, "GET", "", _SIGNED_FOR))

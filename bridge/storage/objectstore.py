@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
@@ -10,19 +11,28 @@ from contextlib import closing
 from functools import partial
 from typing import Any, TypeVar
 
-import numpy as np
 import obstore
 import pyarrow as pa
 import pyarrow.compute as pc
-from obstore.exceptions import BaseError, NotFoundError
+from obstore.exceptions import BaseError, GenericError, NotFoundError
 
-from bridge.errors import FileShort, FileUnreadable, InvalidUri, StorageFailure
+from bridge.errors import BridgeError, FileShort, FileUnreadable, InvalidUri, StorageFailure
 from bridge.storage.again import Patience, again, repeated
 from bridge.storage.atomic_create import AtomicCreate
 from bridge.storage.key_ranges import Order, OutOfOrder, list_ranges
+from bridge.storage.listed_files import distinct, inside, listed_files, mask, require_inside
 from bridge.storage.listing_end import LAST, Known, ListingEnd
 from bridge.storage.native import all_awaited, awaited
-from bridge.storage.object_client import open_store
+from bridge.storage.object_client import Store, open_store
+from bridge.storage.odd_keys import (
+    OddKey,
+    client_of,
+    holds_marker,
+    is_odd,
+    is_unnamed,
+    refused,
+    required,
+)
 from bridge.storage.port import (
     EMPTY,
     DirectoryListings,
@@ -111,7 +121,7 @@ class ObjectStorage:
         if not recursive:
             whole = _directly_in(prefix, whole)
         known = pc.is_in(whole.paths, value_set=pa.concat_arrays(given))
-        yield from _some(whole.filter(_mask(pc.invert(known))))
+        yield from _some(whole.filter(mask(pc.invert(known))))
 
     def list_all(
         self, prefix: str, *, recursive: bool = True, hints: pa.Array | None = None
@@ -135,7 +145,7 @@ class ObjectStorage:
         if ranges < 2:
             return []
         chosen = [hints[len(hints) * i // ranges].as_py() for i in range(1, ranges)]
-        return sorted({uri for uri in chosen if uri.startswith(_inside(prefix))})
+        return sorted({uri for uri in chosen if uri.startswith(inside(prefix))})
 
     def _by_name(
         self, prefix: str, start_after: str | None, bounds: Sequence[str]
@@ -172,27 +182,32 @@ class ObjectStorage:
             StorageFailure: it fails as a whole. A listing never ends early without an error.
         """
         patience, last, order, ends = Patience(), start_after, Order(start_after), 0
+        own = self._is_odd(prefix, start_after)
         asked("list")
         while True:
             after, count = last, 0
             try:
-                for given, files in self._answered(prefix, after):
+                for given, files in self._answered(prefix, after, own):
                     page, count = given, count + len(given)
                     order.follow(files)
                     if order.broken:
+                        if order.marker and self._end.lists and not own:
+                            raise OddKey(order.broken)
                         raise OutOfOrder(order.broken)
                     # The client tells a directory's marker `d/` as `d`, which comes before `d-1/f`.
                     held = page.filter(page.sizes > 0)
                     if after is not None:
-                        page = page.filter(_mask(pc.greater(page.paths, after)))
+                        page = page.filter(mask(pc.greater(page.paths, after)))
                     if len(page):
                         end = (held if len(held) else page).paths[-1].as_py()
                         last, ends = end if last is None else max(last, end), 0
                         yield page
                     patience.progressed()
-                if self._ended(prefix, last, count, ends):
+                if own or self._ended(prefix, last, count, ends):
                     return
                 ends += 1
+            except OddKey:
+                own, order = True, Order(last)
             except OutOfOrder as error:
                 self._note(str(error))
                 raise
@@ -249,10 +264,10 @@ class ObjectStorage:
     def _whole(self, prefix: str) -> FileTable:
         """All files of a store that lists them in any order. What breaks off begins anew."""
 
-        def ask() -> FileTable:
+        def ask(own: bool) -> FileTable:
             asked("list")
             order, pages, names, count = Order(), [], set[str](), 0
-            for page, files in self._answered(prefix, None):
+            for page, files in self._answered(prefix, None, own):
                 order.follow(files)
                 pages.append(page)
                 names.update(page.paths.to_pylist())
@@ -264,14 +279,18 @@ class ObjectStorage:
                     )
             if order.broken:
                 self._note(order.broken)
-            return _distinct(prefix, join_tables(pages))
+            return distinct(prefix, join_tables(pages))
 
-        return self._proven(prefix, lambda: (ask(), []))[0]
+        return self._proven(prefix, lambda own: (ask(own), []))[0]
 
     def _proven(
-        self, prefix: str, ask: Callable[[], tuple[FileTable, list[str]]]
+        self, prefix: str, ask: Callable[[bool], tuple[FileTable, list[str]]]
     ) -> tuple[FileTable, list[str]]:
-        """A whole listing, asked for until its end is one. Errors: StorageFailure."""
+        """A whole listing, asked for until its end is one. Errors: StorageFailure.
+
+        Args:
+            ask: lists by our own requests (True) or by the client's.
+        """
 
         def known(keys: list[str]) -> bool:
             uris = [self._base + key.removesuffix("/") for key in keys]
@@ -282,7 +301,10 @@ class ObjectStorage:
         ends = 0
         try:
             while True:
-                files, directories = again(ask)
+                try:
+                    files, directories = again(partial(ask, self._is_odd(prefix)))
+                except OddKey:
+                    return ask(True)
                 lasts = [*files.paths[-1:].to_pylist(), *(f"{d}/{LAST}" for d in directories[-1:])]
                 count = len(files) + len(directories)
                 if self._ended(prefix, max(lasts, default=None), count, ends, known):
@@ -291,12 +313,23 @@ class ObjectStorage:
         except STORE_ERRORS as error:
             raise failure(error, prefix) from error
 
-    def _answered(self, prefix: str, after: str | None) -> Iterator[tuple[FileTable, pa.Array]]:
+    def _answered(
+        self, prefix: str, after: str | None, own: bool
+    ) -> Iterator[tuple[FileTable, pa.Array]]:
         """The pages of one listing, each sorted, and its files with content as the store gave them.
 
-        Errors: BaseError; StorageFailure: it lists what is elsewhere.
+        Args:
+            own: by our own requests, whatever the keys are.
+
+        Errors: BaseError; OddKey; StorageFailure: it lists what is elsewhere.
         """
-        whole = 0
+        if own:
+            key = None if after is None else self._key(after)
+            for page, _ in self._end.listed(self._key(prefix), key, ""):
+                require_inside(prefix, ordered := sort(page))
+                yield ordered, page.filter(page.sizes > 0).paths
+            return
+        whole, before = 0, None
         stream: Any = obstore.list(
             self._store,
             self._key(prefix),
@@ -304,45 +337,55 @@ class ObjectStorage:
             chunk_size=_PAGE,
             return_arrow=True,
         )
-        while (batch := awaited(lambda: _next(stream))) is not None:
-            page = self._listing(pa.record_batch(batch))
+        while (batch := self._accepted(lambda: _next(stream))) is not None:
+            page = listed_files(self._base, prefix, pa.record_batch(batch))
             if len(page):
                 asked("list", whole // _PAGE)  # the page before was full, and had a successor
                 whole = len(page)
                 ordered = sort(page)
-                _require_inside(prefix, ordered)
-                yield ordered, page.filter(page.sizes > 0).paths
+                require_inside(prefix, ordered)
+                files = page.filter(page.sizes > 0).paths
+                if self._end.lists and holds_marker(files, before):
+                    raise OddKey(f"{prefix}: perhaps a directory's marker with content")
+                before = files[-1].as_py() if len(files) else before
+                yield ordered, files
+
+    def _accepted(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Part of a listing by the client. Errors: BaseError; OddKey: it has odd keys."""
+        try:
+            return awaited(call)
+        except STORE_ERRORS as error:
+            if refused(error) and self._end.lists:
+                raise OddKey(refused(error)) from error
+            raise
+
+    def _is_odd(self, *uris: str | None) -> bool:
+        return any(uri is not None and is_odd(self._key(uri)) for uri in uris)
 
     def _flat(self, prefix: str) -> tuple[FileTable, list[str]]:
         """The files and the directories that are directly in a directory."""
 
-        def ask() -> tuple[FileTable, list[str]]:
+        def ask(own: bool) -> tuple[FileTable, list[str]]:
             key = self._key(prefix)
+            if own:
+                pages = list(self._end.listed(key, None, "/"))
+                below = {d for _, names in pages for d in names if not is_unnamed(d)}
+                return distinct(prefix, join_tables([files for files, _ in pages])), sorted(
+                    self._base + directory.removesuffix("/") for directory in below
+                )
             asked("list")
-            found = awaited(
+            found = self._accepted(
                 lambda: obstore.list_with_delimiter_async(self._store, key, return_arrow=True)
             )
-            files = [self._listing(batch) for batch in pa.table(found["objects"]).to_batches()]
+            files = [
+                listed_files(self._base, prefix, batch)
+                for batch in pa.table(found["objects"]).to_batches()
+            ]
             directories = sorted({self._base + path for path in found["common_prefixes"]})
             asked("list", max(sum(map(len, files)) + len(directories) - 1, 0) // _PAGE)
-            return _distinct(prefix, join_tables(files)), directories
+            return distinct(prefix, join_tables(files)), directories
 
         return self._proven(prefix, ask)
-
-    def _listing(self, batch: pa.RecordBatch) -> FileTable:
-        if not batch.num_rows:
-            return EMPTY
-        keys = batch.column("path").cast(pa.large_string())
-        paths = pc.binary_join_element_wise(
-            pa.scalar(self._base, pa.large_string()), keys, pa.scalar("", pa.large_string())
-        )
-        modified = batch.column("last_modified").cast(pa.timestamp("us", "UTC")).cast(pa.int64())
-        return FileTable(
-            paths,
-            batch.column("size").to_numpy().astype(np.int64),
-            modified.to_numpy(),
-            _quoted(batch.column("e_tag").cast(pa.large_string())),
-        )
 
     def list_directories(self, prefix: str) -> list[str]:
         return self._flat(prefix)[1]
@@ -353,7 +396,8 @@ class ObjectStorage:
     def stat(self, uri: str) -> FileStat | None:
         try:
             asked("look")
-            found = self._call(lambda: obstore.head_async(self._store, self._key(uri)))
+            store, key = self._place(uri)
+            found = self._call(lambda: obstore.head_async(store, key))
         except (NotFoundError, FileNotFoundError):
             self._require_bucket(uri)
             return None
@@ -412,16 +456,19 @@ class ObjectStorage:
 
         Headers and body of an answer are of one version of the object.
         """
-        key = self._key(uri)
+        store, key = self._place(uri)
 
         async def get(part: Range | None) -> tuple[Any, Any]:
             options: Any = None if part is None else {"range": part}
-            answer = await obstore.get_async(self._store, key, options=options)
-            meta = answer.meta
+            answer = await obstore.get_async(store, key, options=options)
+            meta, (start, end) = answer.meta, answer.range
             try:
-                return await answer.bytes_async(), meta
+                content = await answer.bytes_async()
             except BaseError as error:
                 raise (repeated(error) if meta["e_tag"] else error) from None
+            if len(content) != end - start:
+                raise GenericError(f"response body error: {len(content)} of {end - start} bytes")
+            return content, meta
 
         found = all_awaited([partial(get, part) for part in ranges], late=False)
         return [(bytes(content), _state(uri, meta)) for content, meta in found]
@@ -436,15 +483,27 @@ class ObjectStorage:
     def put(self, uri: str, content: bytes) -> None:
         try:
             asked("write")
-            self._call(lambda: obstore.put_async(self._store, self._key(uri), content))
+            self._call(lambda: obstore.put_async(self._store, self._own(uri), content))
         except STORE_ERRORS as error:
-            raise failure(error, uri) from error
+            if not (isinstance(error, GenericError) and self._holds(uri, content)):
+                raise failure(error, uri) from error
+
+    def _holds(self, uri: str, content: bytes) -> bool:
+        """Whether an object has this content, so that a write whose answer was lost was made."""
+        try:
+            held = self.stat(uri)
+            if held is None or held.size != len(content):
+                return False
+            md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
+            return _plain(held.etag) == md5 or self.read(uri) == content
+        except BridgeError:
+            return False
 
     def put_if_absent(self, uri: str, content: bytes) -> bool:
-        return self._creation.create(self._key(uri), content)
+        return self._creation.create(self._own(uri), content)
 
     def copy(self, source: FileStat, target: str) -> bool:
-        key, to = self._key(source.uri), self._key(target)
+        key, to = self._own(source.uri), self._own(target)
         try:
             asked("write")
             if source.size <= _COPIED_AT_ONCE:
@@ -477,11 +536,18 @@ class ObjectStorage:
     def delete(self, uri: str) -> None:
         try:
             asked("delete")
-            self._call(lambda: obstore.delete_async(self._store, self._key(uri)))
+            self._call(lambda: obstore.delete_async(self._store, self._own(uri)))
         except (NotFoundError, FileNotFoundError):
             self._require_bucket(uri)
         except STORE_ERRORS as error:
             raise failure(error, uri) from error
+
+    def _place(self, uri: str) -> tuple[Store, str]:
+        return client_of(self._store, self._key(uri))
+
+    def _own(self, uri: str) -> str:
+        """The key of what is written here. Errors: InvalidUri: the client cannot name it."""
+        return required(self._key(uri))
 
     def _key(self, uri: str) -> str:
         if not uri.startswith(self._base):
@@ -504,16 +570,6 @@ def _state(uri: str, meta: Any) -> FileStat:
     return FileStat(uri, meta["size"], micros, meta["e_tag"])
 
 
-def _quoted(etags: pa.Array) -> pa.Array:
-    """As in the headers of answers: Azure's listings have them without quotes."""
-    bare = pc.invert(pc.starts_with(etags, '"'))
-    if not pc.any(bare).as_py():  # none, or none is known
-        return etags
-    quote, none = pa.scalar('"', pa.large_string()), pa.scalar("", pa.large_string())
-    quoted = pc.binary_join_element_wise(quote, etags, quote, none)
-    return pc.if_else(pc.fill_null(bare, False), quoted, etags)
-
-
 def _plain(etag: str | None) -> str | None:
     return None if etag is None else etag.strip('"')
 
@@ -525,61 +581,14 @@ def _check_length(uri: str, start: int, end: int, length: int) -> None:
         )
 
 
-def _require_inside(prefix: str, ordered: FileTable) -> None:
-    """Errors: StorageFailure: a sorted listing holds what is not below a directory."""
-    for path in (*ordered.paths[:1].to_pylist(), *ordered.paths[-1:].to_pylist()):
-        if not path.startswith(_inside(prefix)):
-            raise StorageFailure(
-                f"{prefix}: the store lists {path}, which is elsewhere",
-                "check storage.endpoint and the store",
-            )
-
-
-def _distinct(prefix: str, files: FileTable) -> FileTable:
-    """The files sorted, each once.
-
-    Errors:
-        StorageFailure: one was listed in two states, or is elsewhere.
-    """
-    files = sort(files)
-    _require_inside(prefix, files)
-    paths = files.paths
-    double = np.zeros(len(files), np.bool_)
-    double[1:] = _mask(pc.equal(paths[1:], paths[:-1]))
-    for at in np.flatnonzero(double).tolist():
-        one, other = (_row(files, i) for i in (at - 1, at))
-        if one != other and 0 in (one[0], other[0]):  # a file, and the marker of a directory
-            double[at] = False
-        elif one != other:
-            raise StorageFailure(
-                f"the store lists {paths[at].as_py()} twice: of {one[0]} and of {other[0]} bytes, "
-                f"as {one[2]} and as {other[2]}",
-                "it was rewritten meanwhile, or the store is broken: ask again",
-            )
-    return files.filter(~double)
-
-
-def _row(files: FileTable, at: int) -> tuple[int, int, str | None]:
-    etag = None if files.etags is None else files.etags[at].as_py()
-    return int(files.sizes[at]), int(files.modified[at]), etag
-
-
-def _inside(prefix: str) -> str:
-    return prefix.removesuffix("/") + "/"
-
-
 def _directly_in(prefix: str, files: FileTable) -> FileTable:
-    depth = _inside(prefix).count("/")
-    return files.filter(_mask(pc.equal(pc.count_substring(files.paths, "/"), depth)))
+    depth = inside(prefix).count("/")
+    return files.filter(mask(pc.equal(pc.count_substring(files.paths, "/"), depth)))
 
 
 def _after(files: FileTable, name: str | None) -> FileTable:
-    return files if name is None else files.filter(_mask(pc.greater(files.paths, name)))
+    return files if name is None else files.filter(mask(pc.greater(files.paths, name)))
 
 
 def _some(files: FileTable) -> list[FileTable]:
     return [files] if len(files) else []
-
-
-def _mask(found: Any) -> Any:
-    return found.to_numpy(zero_copy_only=False)

@@ -9,6 +9,7 @@ from obstore.exceptions import BaseError, NotFoundError, PermissionDeniedError, 
 
 from bridge.errors import FileUnreadable, StorageFailure
 from bridge.storage.local_errors import refuse_exhausted
+from bridge.storage.odd_keys import refused
 from bridge.storage.uri import parse
 
 STORE_ERRORS = (BaseError, FileNotFoundError)
@@ -55,8 +56,6 @@ _ENDPOINT = {
     "abfss": "the account's name and AZURE_STORAGE_ENDPOINT",
 }
 _POLICY = "check the credentials and their policy"
-_ODD_NAME = "object with invalid path: "
-"""Before what the client tells of a listed object whose name it refuses."""
 _LATE = "kind: Timeout"
 """In what the client tells of an answer that did not come, or did not go on."""
 _TIMES = "check the store and the network; storage.timeout is the longest wait for one answer"
@@ -89,9 +88,9 @@ def _known(error: Exception, uri: str, what: str) -> tuple[str, str] | None:
     """Message and remedy for mistakes in settings and policies; None for other failures."""
     text, (code, said) = str(error), _code(error)
     place = parse(uri)
-    if _ODD_NAME in text:
+    if odd := refused(error):
         return (
-            f"{uri} holds an object that cannot be listed: {_first(text.partition(_ODD_NAME)[2])}",
+            f"{uri} holds an object that cannot be listed: {odd}",
             "rename or delete that object, which the storage library here cannot name: a name has "
             "no empty part (//), no part . or .., and no control character",
         )

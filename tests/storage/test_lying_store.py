@@ -126,6 +126,86 @@ def test_43_listings_that_lie_lose_and_double_nothing(store: MemoryStore) -> Non
     assert seen["once", "right"] > 20 and seen["always", "error"] > 20, seen
 
 
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "cut": lambda body: body[: len(body) // 2],
+    "no size": lambda body: re.sub(rb"<Size>[^<]*</Size>", b"", body),
+    "less than nothing": lambda body: re.sub(rb"<Size>[^<]*", b"<Size>-1", body),
+    "too much": lambda body: re.sub(rb"<Size>[^<]*", b"<Size>%d" % 2**63, body),
+    "far too much": lambda body: re.sub(rb"<Size>[^<]*", b"<Size>%d" % 10**25, body),
+    "no time": lambda body: re.sub(rb"<LastModified>[^<]*", b"<LastModified>now", body),
+}
+
+
+@pytest.mark.parametrize("odd", [False, True])
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.rule("35")
+def test_35_a_damaged_listing_is_asked_for_again_and_loses_nothing(
+    damage: str, odd: bool, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the client's listings, and in our own where a key is odd."""
+    monkeypatch.setattr("bridge.storage.again._FIRST", 0.0)
+    for i in range(12):
+        store.put(f"t/f{i:02}", b"x")
+    if odd:
+        store.put("t/f\t", b"x")
+    wanted = sorted(f"s3://lake/{key}" for key in store.objects)
+
+    def ours(asked: Asked) -> bool:
+        return asked.listing and asked.query.get("encoding-type") == "url"
+
+    for when in ("once", "always"):
+        for recursive in (True, False):
+            left = [when]
+
+            def lie(
+                asked: Asked, answer: Answer, when: str = when, left: list[str] = left
+            ) -> Answer:
+                if not asked.listing or ours(asked) != odd or not left:
+                    return answer
+                if when == "once":
+                    left.clear()
+                return Answer(200, DAMAGE[damage](answer.body), answer.headers)
+
+            store.lie = lie
+            storage = open_storage(options=store.options)
+            try:
+                found = storage.list_all(ROOT, recursive=recursive).paths.to_pylist()
+            except StorageFailure:
+                assert when == "always"
+            else:
+                assert when == "once" and found == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("Last-Modified", "now"), ("Content-Range", "bytes 3-9/20"), ("Content-Range", ""), ("", "")],
+)
+def test_an_answer_to_a_read_that_cannot_be_is_asked_for_again(
+    name: str, text: str, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Headers that are none, another range, or fewer bytes than the headers say."""
+    monkeypatch.setattr("bridge.storage.again._FIRST", 0.0)
+    store.put("t/f", bytes(range(20)))
+    for times in (1, 100):
+        left = [times]
+
+        def lie(asked: Asked, answer: Answer, left: list[int] = left) -> Answer:
+            left[0] -= 1
+            if left[0] < 0:
+                return answer
+            if not name:
+                return Answer(answer.status, answer.body[:-1], answer.headers)
+            return Answer(answer.status, answer.body, {**answer.headers, name: text})
+
+        store.lie = lie
+        storage = open_storage(options=store.options)
+        if times == 1:
+            assert storage.read_ranges(f"{ROOT}/f", [(2, 9)]) == [bytes(range(2, 9))]
+        else:
+            with pytest.raises(FileUnreadable):
+                storage.read_ranges(f"{ROOT}/f", [(2, 9)])
+
+
 @pytest.mark.parametrize("pages", [0, 1, 3])
 @pytest.mark.rule("47")
 def test_47_a_token_that_repeats_ends_in_an_error(
@@ -136,7 +216,7 @@ def test_47_a_token_that_repeats_ends_in_an_error(
         store.put(f"t/f{i:03}", b"x")
 
     def lie(asked: Asked, answer: Answer) -> Answer:
-        if not asked.listing or "X-Amz-Signature" in asked.query:
+        if not asked.listing:
             return answer
         again = b"<NextContinuationToken>t/f%03d</NextContinuationToken>" % (5 * pages)
         body = _MORE.sub(b"", answer.body).replace(b"<IsTruncated>false", b"<IsTruncated>true")
@@ -194,6 +274,52 @@ def test_43_a_manifest_counts_as_written_if_it_is_there(store: MemoryStore) -> N
         index.commit(next_generation(None, 1, builder="b"))
     store.lie = lambda asked, answer: answer
     assert index.commit(next_generation(None, 1, builder="b")).generation == 1
+
+
+@pytest.mark.parametrize("etag", [True, False])
+@pytest.mark.parametrize("sent", [b"new content", b"other bytes", b"longer"])
+def test_after_a_lost_answer_to_a_plain_write_the_object_decides(
+    sent: bytes, etag: bool, store: MemoryStore
+) -> None:
+    """Its size, then its etag or its bytes: it was written, or it was not."""
+
+    def lost(asked: Asked, answer: Answer) -> Answer:
+        if asked.method != "PUT":
+            headers = {k: v for k, v in answer.headers.items() if etag or k != "ETag"}
+            return Answer(answer.status, answer.body, headers)
+        store.put("t/f", b"new content")
+        return Answer(500, _ERROR)
+
+    store.lie = lost
+    storage = open_storage(options={**store.options, "retries": "0"})
+    if sent == b"new content":
+        storage.put(f"{ROOT}/f", sent)
+        return
+    with pytest.raises(StorageFailure, match="sorry"):
+        storage.put(f"{ROOT}/f", sent)
+
+
+def test_a_name_that_is_neither_free_nor_there_is_named(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A delete marker of a bucket with versions. No number is passed over, and readers go on."""
+    monkeypatch.setattr("bridge.storage.atomic_create._PAUSE", 0.0)
+    index = IndexStore(open_storage(options=store.options), f"{ROOT}/.skipbridge")
+    first = index.commit(next_generation(None, 1, builder="b"))
+
+    def marker(asked: Asked, answer: Answer) -> Answer:
+        if not asked.key.endswith("/generations/2.json"):
+            return answer
+        store.objects.pop(asked.key, None)
+        return Answer(412 if asked.method == "PUT" else 404)
+
+    store.lie = marker
+    with pytest.raises(StorageFailure, match=r"2\.json can be neither created nor read") as caught:
+        index.commit(next_generation(first, 2, builder="b"))
+    assert "versioning" in caught.value.hint
+    assert index.generations() == [1] and index.latest() == first
+    store.lie = lambda asked, answer: answer
+    assert index.commit(next_generation(first, 2, builder="b")).generation == 2
 
 
 def test_a_bucket_that_is_missing_is_an_error_of_each_operation(store: MemoryStore) -> None:

@@ -13,10 +13,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from email.utils import formatdate
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, quote_plus, unquote, unquote_plus, urlsplit
 from xml.sax.saxutils import escape, unescape
 
 from bridge.servers.process import LOOPBACK
@@ -159,7 +160,11 @@ class MemoryStore:
 
     def _listing(self, query: dict[str, str]) -> bytes:
         prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
-        begin = query.get("continuation-token", query.get("start-after", ""))
+        begin = query.get("start-after", "")
+        if "continuation-token" in query:
+            begin = unquote_plus(query["continuation-token"])
+        url = query.get("encoding-type") == "url"
+        spelled = partial(quote_plus, safe="/") if url else _escaped
         entries: dict[str, tuple[str, str]] = {}  # by what is listed: the last key, and its XML
         for key in sorted(self.objects):
             if not key.startswith(prefix) or key <= begin:
@@ -167,7 +172,7 @@ class MemoryStore:
             head, slash, _ = key[len(prefix) :].partition(delimiter) if delimiter else ("", "", "")
             if slash:
                 name = f"{prefix}{head}/"
-                xml = f"<CommonPrefixes><Prefix>{escape(name)}</Prefix></CommonPrefixes>"
+                xml = f"<CommonPrefixes><Prefix>{spelled(name)}</Prefix></CommonPrefixes>"
                 entries[name] = key, xml
                 continue
             each = self.objects[key]
@@ -176,19 +181,25 @@ class MemoryStore:
             entries[key] = (
                 key,
                 (
-                    f"<Contents><Key>{escape(key)}</Key><LastModified>{modified}</LastModified>{etag}"
+                    f"<Contents><Key>{spelled(key)}</Key><LastModified>{modified}</LastModified>{etag}"
                     f"<Size>{len(each.content)}</Size></Contents>"
                 ),
             )
         given = list(entries.values())[: self.page]
         more = len(entries) > self.page
         last = given[-1][0] if more else ""
-        token = f"<NextContinuationToken>{escape(last)}</NextContinuationToken>"
+        token = f"<NextContinuationToken>{quote_plus(last, safe='/')}</NextContinuationToken>"
         return (
             '<?xml version="1.0" encoding="UTF-8"?><ListBucketResult>'
             f"<MaxKeys>{self.page}</MaxKeys><IsTruncated>{str(more).lower()}</IsTruncated>"
+            f"{'<EncodingType>url</EncodingType>' if url else ''}"
             f"{token if more else ''}{''.join(xml for _, xml in given)}</ListBucketResult>"
         ).encode()
+
+
+def _escaped(key: str) -> str:
+    """As S3 does: also controls, which XML has no place for."""
+    return re.sub(r"[\x00-\x1f\x7f]", lambda found: f"&#x{ord(found[0]):x};", escape(key))
 
 
 def _error(status: int, code: str) -> Answer:
@@ -198,6 +209,7 @@ def _error(status: int, code: str) -> Answer:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # head and body in one packet: two wait for one another
 
     def _any(self) -> None:
         store: MemoryStore = self.server.store  # type: ignore[attr-defined]

@@ -1,0 +1,89 @@
+"""Keys of S3 that the client refuses: with an empty part, a part ``.`` or ``..``, or controls.
+
+It refuses a whole page of a listing for one of them, and tells the marker of a directory ``d/`` as
+a file ``d``. So we list such a page once more by ourselves (`ListingEnd.listed`), and read an
+object of an odd key by a client whose address holds the odd part. No address can hold ``.`` and
+``..``. To engines a file below such a name is hidden.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from obstore.store import S3Store
+
+from bridge.errors import InvalidUri
+from bridge.storage.object_client import Store, bucket_address, store_at
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_EMPTY = re.compile(r"(?:\A|/)\.{0,2}(?:/|\Z)")
+_DOTS = re.compile(r"(?:\A|/)\.{1,2}(?:/|\Z)")
+_REFUSED = "object with invalid path: "
+"""Before what the client tells of a listed object whose name it refuses."""
+
+
+class OddKey(Exception):
+    """A listing by the client may hold a key that it refuses, or tells otherwise."""
+
+
+def is_odd(key: str) -> bool:
+    """Whether the client refuses a key that is not empty, or changes it."""
+    return bool(key) and (_EMPTY.search(key) or _CONTROL.search(key)) is not None
+
+
+def is_unnamed(directory: str) -> bool:
+    """Whether the last part of a directory's key is no name."""
+    return directory.removesuffix("/").rpartition("/")[2] in ("", ".", "..")
+
+
+def refused(error: Exception) -> str:
+    """What is said of an odd key in the error of a listing; empty if it is another error."""
+    return str(error).partition(_REFUSED)[2].strip().partition("\n")[0]
+
+
+def required(key: str) -> str:
+    """A key that the client can name. Errors: InvalidUri."""
+    if is_odd(key):
+        raise InvalidUri(
+            f"the storage library here cannot name the object {key!r}",
+            "rename it: without an empty part (//), a part . or .., and control characters",
+        )
+    return key
+
+
+def client_of(store: Store, key: str) -> tuple[Store, str]:
+    """A client, and the key by which it reads an object and looks at it.
+
+    Errors: InvalidUri: the object cannot be named.
+    """
+    if not is_odd(key):
+        return store, key
+    if not isinstance(store, S3Store) or _DOTS.search(key):
+        return store, required(key)
+    above, _, name = key.rpartition("/")
+    bucket = bucket_address(store)
+    if is_odd(name):  # the client adds a slash and a key: S3 ignores parameters that begin with x-
+        return store_at(store, f"{bucket}/{quote(key)}?x-key="), "x"
+    while above and not is_odd(above.rpartition("/")[2]) and not above.endswith("/"):
+        above, _, part = above.rpartition("/")
+        name = f"{part}/{name}"
+    return store_at(store, f"{bucket}/{quote(above)}"), name
+
+
+def holds_marker(paths: pa.Array, before: str | None) -> bool:
+    """Whether a file is followed by one below it, so that it may be the marker of a directory.
+
+    Args:
+        paths: of files with content, as the store gave them.
+        before: the one that came before them.
+    """
+    if before is not None:
+        paths = pa.concat_arrays([pa.array([before], pa.large_string()), paths])
+    lengths = pc.binary_length(paths).to_numpy(zero_copy_only=False)
+    longer: Any = np.flatnonzero(lengths[1:] > lengths[:-1] + 1).tolist()
+    return any(paths[i + 1].as_py().startswith(f"{paths[i].as_py()}/") for i in longer)
