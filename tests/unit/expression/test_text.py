@@ -57,6 +57,44 @@ def test_what_all_dialects_share(dialect: str, text: str, expected: str) -> None
     assert parse_where(format(parsed)) == (parsed, ())
 
 
+@pytest.mark.rule("24")
+@pytest.mark.parametrize(
+    ("literal", "dialects"),
+    [
+        ("CAST('2020-01-01 00:00:00.6' AS TIMESTAMP(0))", "trino"),
+        ("CAST(TIMESTAMP '2020-01-01 00:00:00.6' AS TIMESTAMP(0))", "trino"),
+        ("CAST('2020-01-01 00:00:00.123456' AS TIMESTAMP)", "trino"),
+        ("CAST('2020-01-01 00:00:00.1234 UTC' AS TIMESTAMP WITH TIME ZONE)", "trino"),
+        ("CAST('2020-01-01 00:00:00+05:00' AS TIMESTAMP)", "trino hive"),
+        ("CAST('1.55' AS DECIMAL)", "trino hive spark"),
+        ("CAST('ab' AS CHAR)", "trino"),
+        ("CAST('1_0' AS DOUBLE)", "trino hive spark"),
+    ],
+)
+def test_a_cast_that_changes_a_literal_is_not_passed_over(literal: str, dialects: str) -> None:
+    for dialect in dialects.split():
+        assert len(parse_where(f"a = {literal}", dialect)[1]) == 1
+
+
+@pytest.mark.parametrize(
+    ("literal", "dialects", "expected"),
+    [
+        ("CAST('2020-01-01 00:00:00.123' AS TIMESTAMP)", "trino", "TIMESTAMP '{}.123'"),
+        ("CAST('2020-01-01 00:00:00.123456' AS TIMESTAMP(6))", "trino", "TIMESTAMP '{}.123456'"),
+        ("CAST('2020-01-01 00:00:00.123456' AS TIMESTAMP)", "hive spark", "TIMESTAMP '{}.123456'"),
+        ("CAST('2020-01-01 00:00:00Z' AS TIMESTAMP)", "spark", "TIMESTAMP '{} UTC'"),
+        ("CAST(5 AS DECIMAL)", "spark hive", "CAST('5' AS DECIMAL(10,0))"),
+    ],
+)
+def test_a_cast_that_changes_nothing_is_a_literal(
+    literal: str, dialects: str, expected: str
+) -> None:
+    for dialect in dialects.split():
+        parsed, dropped = parse_where(f"a = {literal}", dialect)
+        assert not dropped
+        assert format(parsed) == f'"a" = {expected.format("2020-01-01 00:00:00")}'
+
+
 def test_names_are_quoted_as_the_dialect_says() -> None:
     assert format(parse_where('"A b" = 1')[0]) == '"A b" = 1'
     assert format(parse_where("`A b` = 1", "hive")[0]) == '"A b" = 1'
