@@ -56,6 +56,24 @@ def test_value_lists_of_every_width_of_decimals(tmp_path: Path, type: pa.DataTyp
     assert found.scan("d = 6").to_arrow()["d"].to_pylist() == [Decimal(6)]
 
 
+@pytest.mark.parametrize("type", [pa.string_view(), pa.binary_view()], ids=str)
+@pytest.mark.parametrize("statistics", [True, False])
+def test_views_of_texts_are_indexed_as_texts(
+    tmp_path: Path, type: pa.DataType, statistics: bool
+) -> None:
+    for i in range(3):
+        values = pa.array([f"x{i}", f"x{i + 5}", None]).cast(type)
+        inner = pa.StructArray.from_arrays([values], ["f"])
+        table = pa.table({"v": values, "st": inner, "n": [i, i, i]})
+        pq.write_table(table, tmp_path / f"{i}.parquet", write_statistics=statistics)
+    found = table_of(tmp_path, values=["n"], bloom=["v", "st.f"], ndv="v")
+    value = "'x6'" if type == pa.string_view() else "X'7836'"
+    assert kept(found, f"v = {value}") == kept(found, f"st.f = {value}") == {"1.parquet"}
+    assert kept(found, f"v < {value}") == {"0.parquet", "1.parquet", "2.parquet"}
+    assert kept(found, "n = 2") == {"2.parquet"}
+    assert found.scan(f"v = {value}").to_arrow().num_rows == 1
+
+
 def test_extension_types_are_what_they_are_stored_as(tmp_path: Path) -> None:
     for i in range(2):
         text = pa.array(["{}", str(i)], pa.json_())
