@@ -74,6 +74,31 @@ def test_views_of_texts_are_indexed_as_texts(
     assert found.scan(f"v = {value}").to_arrow().num_rows == 1
 
 
+@pytest.mark.parametrize(
+    ("type", "values"),
+    [
+        (pa.duration("ns"), [7, None, -5]),
+        (pa.list_(pa.float32(), 2), [[1.5, 2], None, [3, None]]),
+        (pa.list_(pa.list_(pa.duration("s"), 1)), [[[1]], [None], None]),
+        (pa.struct([("e", pa.list_(pa.int64(), 1))]), [{"e": [1]}, None, {"e": None}]),
+    ],
+    ids=str,
+)
+def test_types_that_only_arrow_knows_are_what_they_are_stored_as(
+    tmp_path: Path, type: pa.DataType, values: list[Any]
+) -> None:
+    for i, named in enumerate((True, False)):
+        table = pa.table({"n": [i] * 3, "c": pa.array(values, type)})
+        pq.write_table(table, tmp_path / f"{i}.parquet", store_schema=named)
+    plain = pq.read_table(tmp_path / "1.parquet")["c"].to_pylist()
+    found = table_of(tmp_path, bloom="c" if type == pa.duration("ns") else "n")
+    assert found.scan().to_arrow()["c"].to_pylist() == plain * 2
+    assert found.scan("n = 0 AND c IS NULL").to_arrow().num_rows == 1
+    if type == pa.duration("ns"):
+        assert kept(found, "c = 7") == {"0.parquet", "1.parquet"}
+        assert kept(found, "c = 6") == kept(found, "c > 7") == set()
+
+
 def test_extension_types_are_what_they_are_stored_as(tmp_path: Path) -> None:
     for i in range(2):
         text = pa.array(["{}", str(i)], pa.json_())
