@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,9 +31,9 @@ from bridge.file_formats.physical_column import INT_MAX, INT_MIN
 from bridge.index.belief import is_of_footer
 from bridge.index.column_resolution import (
     WIDTH,
+    Names,
     agreeing,
     by_letters,
-    doubtful_names,
     in_lower_case,
 )
 from bridge.index.convert import Converted, cast, convert, holds, keeps_nulls
@@ -70,16 +70,8 @@ class ColumnView:
                 self._widths.append(column)
             else:
                 self._by_path.setdefault(in_lower_case(column.column.path), []).append(column)
-        # A table may have thousands of columns: no column is looked for among all others.
-        self._below: dict[tuple[str, ...], list[CachedColumn]] = {}
-        self._by_letters: dict[tuple[str, ...], list[CachedColumn]] = {}
-        for path, columns in self._by_path.items():
-            for length in range(1, len(path)):
-                self._below.setdefault(path[:length], []).extend(columns)
-            for column in columns:
-                letters = by_letters(column.column.path)
-                if letters != path:
-                    self._by_letters.setdefault(letters, []).append(column)
+        self._named = [c for columns in self._by_path.values() for c in columns]
+        self._names = Names(column.column.path for column in self._named)
         self._near: dict[tuple[str, ...] | int | None, list[CachedColumn]] = {}
         for column in self._placed:
             path = column.column.path
@@ -210,10 +202,7 @@ class ColumnView:
         if holds(target) == "none" or not self.num_files:
             return None
         variants = self._by_path.get(path, [])
-        conflicts = list(self._below.get(path, []))
-        for length in range(len(path)):
-            conflicts += self._by_path.get(path[:length], [])
-        conflicts += (c for c in self._alike(path) if doubtful_names(c.column.path, path))
+        conflicts = [self._named[i] for i in self._names.conflicting(path)]
         if self._placed:
             sure, doubtful = self._agreeing(path, place, target)
             variants = [*variants, *sure]
@@ -225,15 +214,6 @@ class ColumnView:
         self.compiled.fetch([*variants, *conflicts, *self._widths])
         lacking = self._lacking(place if len(path) == 1 else None)
         return self._many(variants, conflicts, target, semantics, lacking)
-
-    def _alike(self, path: tuple[str, ...]) -> Iterator[CachedColumn]:
-        """The columns among which some may pass for the path in the eyes of some engines."""
-        letters = by_letters(path)
-        for name in dict.fromkeys((path, letters)):
-            yield from self._by_path.get(name, [])
-        for column in self._by_letters.get(letters, []):
-            if in_lower_case(column.column.path) not in (path, letters):
-                yield column
 
     def _agreeing(
         self, path: tuple[str, ...], place: int | None, target: Type

@@ -24,7 +24,9 @@ from bridge.config import Config
 from bridge.errors import InvalidPredicate
 from bridge.expression.bind import bind
 from bridge.expression.text import parse_where
+from bridge.file_formats.physical_column import PhysicalColumn, PhysicalType
 from bridge.file_formats.rows import places_of
+from bridge.index.kinds.kind import FileFacts
 from bridge.types import BIGINT, TRINO, Field, struct
 
 MOST = 1_000
@@ -219,6 +221,19 @@ def test_what_is_known_of_wide_tables_costs_in_proportion(name: str, tmp_path: P
     counted(2)
     once, twice = counted(150), counted(300)
     assert once <= MOST * 150
+    assert twice <= 2.5 * once, (once, twice)
+
+
+def test_indexes_on_all_columns_of_a_wide_file_cost_in_proportion() -> None:
+    def found(columns: int) -> None:
+        stored = PhysicalType("INT64", "int", 64)
+        paths = [(f"{'cß'[i % 2]}{i}",) for i in range(columns)]
+        leaves = tuple(PhysicalColumn(path, stored) for path in paths)
+        facts = FileFacts("f", 1, None, leaves, False, lambda ranges: [])
+        assert [facts.leaf(path) for path in paths] == list(range(columns))
+
+    once, twice = calls(partial(found, 100)), calls(partial(found, 200))
+    assert once <= MOST * 100
     assert twice <= 2.5 * once, (once, twice)
 
 
