@@ -60,6 +60,7 @@ from bridge.types import (
     Kind,
     Type,
     parse_hive_type,
+    whole_number,
 )
 
 __all__ = ["DIALECTS", "brief", "format", "format_bound", "parse_where"]
@@ -452,9 +453,8 @@ def _negated(expression: Expression) -> Expression:
 def _number(text: str, dialect: str) -> Literal | None:
     lower = text.lower()
     if lower.isdigit():
-        value = int(lower)
-        least, greatest = INTEGER_RANGE[Kind.BIGINT]
-        if least <= value <= greatest:
+        value = whole_number(lower.lstrip("0") or "0")
+        if value is not None and value <= INTEGER_RANGE[Kind.BIGINT][1]:
             return Literal(value, BIGINT)
         return parse_decimal(lower)
     if "e" in lower or dialect == "hive":
@@ -506,7 +506,7 @@ def _rounds(literal: Literal, target: exp.DataType) -> bool:
     """Whether a cast to so many digits of a second changes the value."""
     if target.this not in (*_ZONED, *_TIMESTAMPS) or not target.expressions:
         return False
-    digits = int(target.expressions[0].name)
+    digits = whole_number(target.expressions[0].name) or 0
     return isinstance(literal.value, int) and literal.value % 10 ** max(6 - digits, 0) != 0
 
 

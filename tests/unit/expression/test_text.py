@@ -162,6 +162,24 @@ def test_what_does_not_parse_is_refused_with_its_place(text: str, words: str) ->
         parse_where(text)
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    "condition",
+    ["a = {}", "a = -{}", "a + {} = 5", "a = CAST('{}' AS BIGINT)", "a = CAST(1 AS DECIMAL({},0))"],
+)
+def test_numbers_of_any_length_are_answered(dialect: str, condition: str) -> None:
+    assert len(parse_where(condition.format("9" * 5000), dialect)[1]) == 1
+    if condition == "a = {}":
+        assert format(parse_where("a = " + "0" * 5000 + "7", dialect)[0]) == '"a" = 7'
+
+
+@pytest.mark.parametrize("digits", ["9" * 5000, "a"])
+def test_no_number_of_digits_is_no_error_of_python(digits: str) -> None:
+    for literal in ("2020-01-01 00:00:00.5", "2020-01-01 00:00:00"):
+        text = f"a = CAST('{literal}' AS TIMESTAMP({digits}))"
+        assert (len(parse_where(text)[1]) == 1) is literal.endswith(".5")
+
+
 def test_a_long_chain_is_no_deep_one() -> None:
     parsed, _ = parse_where(" OR ".join(f"a = {i}" for i in range(3000)))
     assert len(parsed.children) == 3000  # type: ignore[attr-defined]
