@@ -28,6 +28,17 @@ from enum import Enum
 from bridge.errors import UnsupportedType
 
 Value = bool | int | float | bytes
+_MOST_DIGITS = 40
+
+
+def whole_number(text: str) -> int | None:
+    """The number that a text spells in ASCII digits; None if it does not, or in more than 40.
+
+    >>> whole_number("007"), whole_number("-1"), whole_number("²"), whole_number("9" * 5000)
+    (7, None, None, None)
+    """
+    plain = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+    return int(text) if plain else None
 
 
 class Kind(Enum):
@@ -221,9 +232,10 @@ class _Tokens:
 
     def number(self) -> int:
         token = self.take()
-        if not token.isdigit():
+        found = whole_number(token)
+        if found is None:
             raise self.error()
-        return int(token)
+        return found
 
     def error(self) -> UnsupportedType:
         return UnsupportedType(f"not a Hive type: {self._text!r}", "check the table's schema")

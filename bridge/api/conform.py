@@ -53,6 +53,10 @@ def _conform(array: pa.Array, target: Type, engine: str) -> pa.Array:
         array = array.storage
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
+    if pa.types.is_fixed_size_list(array.type):
+        array = array.cast(pa.list_(array.type.value_field))
+    if pa.types.is_duration(array.type):
+        array = array.cast(pa.int64())
     if target.is_text:
         return _text(array, target)
     if array.type == wanted:

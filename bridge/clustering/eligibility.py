@@ -123,7 +123,7 @@ def day_of(name: str) -> dt.date | None:
 def _natural(name: str) -> list[tuple[bool, int, str]]:
     """Numbers in names compare as numbers."""
     parts = re.split(r"(\d+)", name)
-    return [(p.isdigit(), int(p) if p.isdigit() else 0, p) for p in parts]
+    return [(p.isdecimal(), int(p) if p.isdecimal() else 0, p) for p in parts]
 
 
 def plan_groups(

@@ -118,7 +118,7 @@ def _require(scope: Scope, reference: Reference) -> None:
 class Scope:
     """The names of a table, resolved once to path tuples (rule 14); immutable."""
 
-    __slots__ = ("_by_name", "_columns", "_fold", "_partition_names")
+    __slots__ = ("_by_name", "_columns", "_fold", "_members", "_partition_names")
 
     def __init__(
         self, columns: Sequence[Field], partition_keys: Sequence[Field], case_sensitive: bool
@@ -130,6 +130,8 @@ class Scope:
             *partition_keys,
         )
         self._by_name = self._named(self._columns)
+        self._members: dict[tuple[str, ...], dict[str, list[Field]]] = {}
+        """The fields of structs that were asked for, by path: a struct may have thousands."""
 
     def _named(self, fields: Sequence[Field]) -> dict[str, list[Field]]:
         found: dict[str, list[Field]] = {}
@@ -147,7 +149,10 @@ class Scope:
                     f"{_spell(reference.path)}: {_spell(path)} is {type}, it has no fields",
                     "only fields of a struct are named by path",
                 )
-            member = self._find(name, self._named(type.fields), reference)
+            named = self._members.get(tuple(path))
+            if named is None:
+                named = self._members[tuple(path)] = self._named(type.fields)
+            member = self._find(name, named, reference)
             path.append(member.name)
             type = member.type
         return BoundReference(tuple(path), type, path[0] in self._partition_names)

@@ -116,7 +116,7 @@ def parse_decimal(text: str) -> Literal | None:
     precision = max(len(whole.lstrip("0")) + len(fraction), 1)
     if precision > 38:
         return None
-    return Literal(sign * int(digits), decimal(precision, len(fraction)))
+    return Literal(sign * int(digits.lstrip("0") or "0"), decimal(precision, len(fraction)))
 
 
 def parse_float(text: str, *, single: bool) -> float:

@@ -21,6 +21,17 @@ Node = TypeVar("Node", bound=exp.Expression)
 _STEPS = 32
 """Times that each token is passed, on average. Usual conditions need at most 5."""
 _ZONE = frozenset({"WITH", "WITHOUT"})
+_CAST_TO: dict[str, dict[Any, tuple[int, ...]]] = {
+    "trino": {
+        exp.DataType.Type.TIMESTAMP: (3,),
+        exp.DataType.Type.TIMESTAMPTZ: (3,),
+        exp.DataType.Type.DECIMAL: (38, 0),
+        exp.DataType.Type.CHAR: (1,),
+    },
+    "hive": {exp.DataType.Type.DECIMAL: (10, 0)},
+    "spark": {exp.DataType.Type.DECIMAL: (10, 0)},
+}
+"""What a cast without parameters means; a typed literal, such as ``DECIMAL '1.5'``, has its own."""
 
 _QUOTES = (
     "texts are in 'single quotes', names in \"double\" ones (in `backquotes` for hive and spark)"
@@ -104,6 +115,13 @@ def _parser_class(dialect: str) -> Any:
                 return super()._parse_types(check_func=check_func, **options)
             finally:
                 self._depth -= 1
+
+        def _parse_cast(self, *how: Any, **options: Any) -> Any:
+            node = super()._parse_cast(*how, **options)
+            if isinstance(node, exp.Cast) and not node.to.expressions:
+                given = map(exp.Literal.number, _CAST_TO[dialect].get(node.to.this, ()))
+                node.to.set("expressions", [exp.DataTypeParam(this=number) for number in given])
+            return node
 
         def _begins_a_type(self) -> bool:
             """False for ``array[...]``, and for ``row(...)`` without a text after it."""

@@ -60,6 +60,7 @@ from bridge.types import (
     Kind,
     Type,
     parse_hive_type,
+    whole_number,
 )
 
 __all__ = ["DIALECTS", "brief", "format", "format_bound", "parse_where"]
@@ -452,9 +453,8 @@ def _negated(expression: Expression) -> Expression:
 def _number(text: str, dialect: str) -> Literal | None:
     lower = text.lower()
     if lower.isdigit():
-        value = int(lower)
-        least, greatest = INTEGER_RANGE[Kind.BIGINT]
-        if least <= value <= greatest:
+        value = whole_number(lower.lstrip("0") or "0")
+        if value is not None and value <= INTEGER_RANGE[Kind.BIGINT][1]:
             return Literal(value, BIGINT)
         return parse_decimal(lower)
     if "e" in lower or dialect == "hive":
@@ -494,10 +494,20 @@ def _cast(literal: Literal | None, target: exp.DataType, dialect: str) -> Litera
         text = value.decode()
         if not text.isascii() and not type.is_text:
             return None
-        return _from_text(text, type)
-    if isinstance(value, bool):
+        found = _from_text(text, type, dialect)
+    elif isinstance(value, bool):
         return literal if type == BOOLEAN else None
-    return _from_number(literal, type)
+    else:
+        found = _from_number(literal, type)
+    return None if found is None or _rounds(found, target) else found
+
+
+def _rounds(literal: Literal, target: exp.DataType) -> bool:
+    """Whether a cast to so many digits of a second changes the value."""
+    if target.this not in (*_ZONED, *_TIMESTAMPS) or not target.expressions:
+        return False
+    digits = whole_number(target.expressions[0].name) or 0
+    return isinstance(literal.value, int) and literal.value % 10 ** max(6 - digits, 0) != 0
 
 
 def _cast_type(literal: Literal | None, target: exp.DataType, dialect: str) -> Type | None:
@@ -524,7 +534,7 @@ _ZONED = (exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ)
 _TIMESTAMPS = (exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPNTZ)
 
 
-def _from_text(text: str, type: Type) -> Literal | None:
+def _from_text(text: str, type: Type, dialect: str) -> Literal | None:
     match type:
         case Type(kind=Kind.DATE):
             days = parse_date(text)
@@ -533,7 +543,7 @@ def _from_text(text: str, type: Type) -> Literal | None:
             micros = parse_timestamp(text)
             if micros is not None:
                 return Literal(micros, TIMESTAMP)
-            instant = parse_instant(text)
+            instant = parse_instant(text) if dialect == "spark" else None
             return None if instant is None else Literal(instant, TIMESTAMP_TZ)
         case Type(kind=Kind.TIMESTAMP_TZ):
             instant = parse_instant(text)
@@ -552,6 +562,8 @@ def _from_text(text: str, type: Type) -> Literal | None:
 
 
 def _floating(text: str, type: Type) -> Literal | None:
+    if "_" in text:  # which only Python reads as a number
+        return None
     try:
         return Literal(parse_float(text, single=type.kind is Kind.FLOAT), type)
     except ValueError:

@@ -19,7 +19,7 @@ table (a, b)       file                   used
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from bridge.file_formats.physical_column import NAMELESS, PhysicalColumn, PhysicalType
 from bridge.file_formats.statistics import LeafStatistics
@@ -49,11 +49,6 @@ def in_lower_case(path: Sequence[str]) -> tuple[str, ...]:
     return tuple(name.lower() for name in path)
 
 
-def is_plain(path: Sequence[str]) -> bool:
-    """Whether all names are ASCII. The case of plain names is never in doubt among each other."""
-    return all(map(str.isascii, path))
-
-
 def by_letters(path: Sequence[str]) -> tuple[str, ...]:
     """A path as engines compare it that ignore case letter by letter.
 
@@ -81,6 +76,42 @@ def doubtful_names(stored: Sequence[str], path: tuple[str, ...]) -> bool:
     if in_lower_case(stored) == path:
         return by_letters(stored) != by_letters(path)
     return len(stored) == len(path) and by_letters(stored) == by_letters(path)
+
+
+class Names:
+    """The paths of columns, of which a file or table may have thousands. None looks at all of them.
+
+    Args:
+        stored: as files spell them; columns are numbered in this order.
+    """
+
+    def __init__(self, stored: Iterable[Sequence[str]]) -> None:
+        self._stored = list(stored)
+        self._same: dict[tuple[str, ...], list[int]] = {}
+        self._below: dict[tuple[str, ...], list[int]] = {}
+        self._by_letters: dict[tuple[str, ...], list[int]] = {}
+        for number, spelled in enumerate(self._stored):
+            path, letters = in_lower_case(spelled), by_letters(spelled)
+            self._same.setdefault(path, []).append(number)
+            for length in range(len(path)):
+                self._below.setdefault(path[:length], []).append(number)
+            if letters != path:
+                self._by_letters.setdefault(letters, []).append(number)
+
+    def same(self, path: tuple[str, ...]) -> list[int]:
+        """The columns of a path, which is in lower case."""
+        return self._same.get(path, [])
+
+    def conflicting(self, path: tuple[str, ...]) -> list[int]:
+        """The columns that make a path one of which engines read different things, or none: a part
+        of it, a column that it is a part of, or one whose case is in doubt.
+        """
+        found = list(self._below.get(path, []))
+        for length in range(len(path)):
+            found += self.same(path[:length])
+        letters = by_letters(path)
+        alike = {*self.same(path), *self.same(letters), *self._by_letters.get(letters, [])}
+        return [*found, *(n for n in sorted(alike) if doubtful_names(self._stored[n], path))]
 
 
 def width_leaf(count: int) -> LeafStatistics:

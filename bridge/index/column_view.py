@@ -31,10 +31,10 @@ from bridge.file_formats.physical_column import INT_MAX, INT_MIN
 from bridge.index.belief import is_of_footer
 from bridge.index.column_resolution import (
     WIDTH,
+    Names,
     agreeing,
-    doubtful_names,
+    by_letters,
     in_lower_case,
-    is_plain,
 )
 from bridge.index.convert import Converted, cast, convert, holds, keeps_nulls
 from bridge.index.local_cache import EXACT, LOWER, PRESENT, UPPER, CachedColumn, CachedIndex
@@ -70,12 +70,13 @@ class ColumnView:
                 self._widths.append(column)
             else:
                 self._by_path.setdefault(in_lower_case(column.column.path), []).append(column)
-        self._odd = [
-            column
-            for columns in self._by_path.values()
-            for column in columns
-            if not is_plain(column.column.path)
-        ]
+        self._named = [c for columns in self._by_path.values() for c in columns]
+        self._names = Names(column.column.path for column in self._named)
+        self._near: dict[tuple[str, ...] | int | None, list[CachedColumn]] = {}
+        for column in self._placed:
+            path = column.column.path
+            for near in {column.column.position, in_lower_case(path), by_letters(path)}:
+                self._near.setdefault(near, []).append(column)
         self._cache: OrderedDict[_Key, tuple[ColumnStatistics | None, int]] = OrderedDict()
         self._certain: dict[tuple[tuple[str, ...], Type, int | None], Mask] = {}
         self._held = 0
@@ -188,7 +189,7 @@ class ColumnView:
             if path not in ready
             for column in (
                 *self._by_path.get(path, []),
-                *(c for c in self._placed if in_lower_case(c.column.path) == path),
+                *(c for c in self._near.get(path, []) if in_lower_case(c.column.path) == path),
             )
         ]
         if wanted:
@@ -201,17 +202,11 @@ class ColumnView:
         if holds(target) == "none" or not self.num_files:
             return None
         variants = self._by_path.get(path, [])
-        conflicts = [
-            column
-            for other, columns in self._by_path.items()
-            for column in columns
-            if len(other) != len(path) and other[: len(path)] == path[: len(other)]
-        ]
-        conflicts += (c for c in self._beyond_ascii(path) if doubtful_names(c.column.path, path))
+        conflicts = [self._named[i] for i in self._names.conflicting(path)]
         if self._placed:
-            sure, doubtful = agreeing([c.column for c in self._placed], path, place, target)
-            variants = [*variants, *(self._placed[i] for i in sure)]
-            conflicts += (self._placed[i] for i in doubtful)
+            sure, doubtful = self._agreeing(path, place, target)
+            variants = [*variants, *sure]
+            conflicts += doubtful
         if len(variants) == 1 and not conflicts and self._doubted is None:
             loaded = self.compiled.load(variants[0])
             if loaded.every & PRESENT:
@@ -220,11 +215,14 @@ class ColumnView:
         lacking = self._lacking(place if len(path) == 1 else None)
         return self._many(variants, conflicts, target, semantics, lacking)
 
-    def _beyond_ascii(self, path: tuple[str, ...]) -> list[CachedColumn]:
-        """The columns among which some may pass for the path in the eyes of some engines."""
-        if is_plain(path):
-            return self._odd
-        return [column for columns in self._by_path.values() for column in columns]
+    def _agreeing(
+        self, path: tuple[str, ...], place: int | None, target: Type
+    ) -> tuple[list[CachedColumn], list[CachedColumn]]:
+        """See `agreeing`, of the columns that have a position."""
+        keys = dict.fromkeys((place, path, by_letters(path)))
+        near = list({id(c): c for key in keys for c in self._near.get(key, [])}.values())
+        sure, doubtful = agreeing([c.column for c in near], path, place, target)
+        return [near[i] for i in sure], [near[i] for i in doubtful]
 
     def certain(self, reference: BoundReference, place: int | None) -> Mask | None:
         """Files in which engines find the column of this name by any way they look for it.
@@ -243,8 +241,7 @@ class ColumnView:
             held = self._certain.get(key)
         if held is not None:
             return held
-        sure, _ = agreeing([c.column for c in self._placed], key[0], place, reference.type)
-        wanted = [self._placed[i] for i in sure]
+        wanted, _ = self._agreeing(key[0], place, reference.type)
         self.compiled.fetch([*wanted, *self._widths])
         found = np.ones(self.num_files, np.bool_)
         for column in self._widths:

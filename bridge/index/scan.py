@@ -28,6 +28,11 @@ _ROWS = 1_000_000
 _BATCH = 128 * 1024
 _NOT_OF_THE_FILE = (pa.ArrowException, ArithmeticError, LookupError, TypeError, ValueError)
 """What an index may raise for values that were decoded."""
+_PLAIN = {
+    pa.string_view(): pa.large_string(),
+    pa.binary_view(): pa.large_binary(),
+    **{pa.duration(unit): pa.int64() for unit in ("s", "ms", "us", "ns")},
+}
 _BOUNDED = frozenset({"bool", "int", "float", "double", "date", "string", "binary"})
 
 
@@ -145,11 +150,14 @@ def leaf_values(table: pa.Table, path: tuple[str, ...]) -> pa.ChunkedArray:
 
 
 def _stored(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The values in a type that Arrow's functions take: extensions as stored, wide decimals."""
+    """The values in a type that Arrow's functions take: extensions and durations as stored, wide
+    decimals, and the texts themselves in place of views."""
     if isinstance(column.type, pa.BaseExtensionType):
         storage = column.type.storage_type
         column = pa.chunked_array([chunk.storage for chunk in column.chunks], storage)
     held = column.type
+    if held in _PLAIN:
+        return column.cast(_PLAIN[held])
     if pa.types.is_decimal(held) and not pa.types.is_decimal128(held) and held.precision <= 38:
         return column.cast(pa.decimal128(held.precision, held.scale))
     return column

@@ -19,6 +19,7 @@ from thrift.transport.TTransport import TBufferedTransport, TTransportException
 from bridge.errors import InvalidConfiguration, MetastoreFailure
 from bridge.metastore.partition_projection import PartitionProjectionClient
 from bridge.metastore.security import Security
+from bridge.types import whole_number
 
 DEFAULT_PORT = 9083
 
@@ -55,7 +56,7 @@ def parse_addresses(uris: str) -> tuple[Address, ...]:
         host, _, port = (
             rest.rpartition(":") if ":" in rest and not rest.endswith("]") else (rest, "", "")
         )
-        valid = port.isdigit() and 0 < int(port) < 65536 if port else rest == host
+        valid = 0 < (whole_number(port) or 0) < 65536 if port else rest == host
         if (separator and scheme != "thrift") or not host.strip("[]") or "/" in rest or not valid:
             raise InvalidConfiguration(
                 f"not a metastore address: {text!r}", "thrift://host:9083, several parted by commas"

@@ -62,6 +62,8 @@ _SIMPLE: dict[pa.DataType, Type] = {
     pa.binary(): BINARY,
     pa.large_binary(): BINARY,
     pa.binary_view(): BINARY,
+    # Arrow's own names of what files store as plain numbers.
+    **{pa.duration(unit): BIGINT for unit in ("s", "ms", "us", "ns")},
 }
 
 
@@ -223,7 +225,8 @@ def _nested(arrow: pa.DataType) -> Type:
     if pa.types.is_map(arrow):
         parts = (_type_of(arrow.key_type), _type_of(arrow.item_type))
         return UNKNOWN if UNKNOWN in parts else map_of(*parts)
-    if pa.types.is_list(arrow) or pa.types.is_large_list(arrow):
+    t = pa.types
+    if t.is_list(arrow) or t.is_large_list(arrow) or t.is_fixed_size_list(arrow):
         element = _type_of(arrow.value_type)
         return UNKNOWN if element is UNKNOWN else array(element)
     if pa.types.is_struct(arrow):

@@ -5,6 +5,7 @@ Work is counted in calls of functions, Python's and C's, so that no test depends
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -13,16 +14,20 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.orc as po
 import pyarrow.parquet as pq
 import pytest
 
+import bridge
 from bridge.api.session import Session
 from bridge.config import Config
 from bridge.errors import InvalidPredicate
 from bridge.expression.bind import bind
 from bridge.expression.text import parse_where
+from bridge.file_formats.physical_column import PhysicalColumn, PhysicalType
 from bridge.file_formats.rows import places_of
-from bridge.types import BIGINT, TRINO, Field
+from bridge.index.kinds.kind import FileFacts
+from bridge.types import BIGINT, TRINO, Field, struct
 
 MOST = 1_000
 # Trees that the library copies at each level as it writes them; it stops after some 80 levels.
@@ -173,6 +178,63 @@ class Name(str):
         return str.__eq__(self, other)
 
     __hash__ = str.__hash__
+
+
+def test_conditions_on_a_wide_struct_cost_in_proportion() -> None:
+    def bound(fields: int) -> None:
+        text = " and ".join(f"s.f{i} = 1" for i in range(fields))
+        wide = Field("s", struct(*(Field(f"f{i}", BIGINT) for i in range(fields))))
+        bind(parse_where(text)[0], [wide], [], TRINO)
+
+    bound(2)
+    once, twice = calls(partial(bound, 100)), calls(partial(bound, 200))
+    assert once <= MOST * 100
+    assert twice <= 2.5 * once, (once, twice)
+
+
+def _wide(columns: int) -> pa.Table:
+    return pa.table({f"c{i}": [i] for i in range(columns)})
+
+
+WIDE: dict[str, tuple[Callable[[pa.Table, str], None], Callable[[int], pa.Table]]] = {
+    "columns": (pq.write_table, _wide),
+    "fields": (pq.write_table, lambda n: pa.table({"s": _wide(n).to_struct_array().chunk(0)})),
+    "letters": (pq.write_table, lambda n: pa.table({f"ß{i}": [i] for i in range(n)})),
+    "columns with a place": (lambda table, path: po.write_table(table, path), _wide),
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_what_is_known_of_wide_tables_costs_in_proportion(name: str, tmp_path: Path) -> None:
+    write, make = WIDE[name]
+
+    def counted(columns: int) -> int:
+        root = tmp_path / str(columns)
+        root.mkdir()
+        write(make(columns), f"{root}/f")
+        os.utime(root / "f", (10**9, 10**9))
+        with bridge.connect(planner_cache_dir=f"{tmp_path}/cache") as session:
+            index = session.table(f"{root}/").index
+            index.build()
+            return calls(lambda: index.statistics("wide"))
+
+    counted(2)
+    once, twice = counted(150), counted(300)
+    assert once <= MOST * 150
+    assert twice <= 2.5 * once, (once, twice)
+
+
+def test_indexes_on_all_columns_of_a_wide_file_cost_in_proportion() -> None:
+    def found(columns: int) -> None:
+        stored = PhysicalType("INT64", "int", 64)
+        paths = [(f"{'cß'[i % 2]}{i}",) for i in range(columns)]
+        leaves = tuple(PhysicalColumn(path, stored) for path in paths)
+        facts = FileFacts("f", 1, None, leaves, False, lambda ranges: [])
+        assert [facts.leaf(path) for path in paths] == list(range(columns))
+
+    once, twice = calls(partial(found, 100)), calls(partial(found, 200))
+    assert once <= MOST * 100
+    assert twice <= 2.5 * once, (once, twice)
 
 
 def test_wide_files_cost_in_proportion_to_their_columns() -> None:

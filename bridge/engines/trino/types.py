@@ -28,6 +28,7 @@ from bridge.types import (
     map_of,
     struct,
     varchar,
+    whole_number,
 )
 
 _NAMES = {
@@ -210,9 +211,10 @@ class _Parser:
         found: list[int] = []
         while True:
             token = self._take()
-            if not token.isdigit():
+            number = whole_number(token)
+            if number is None:
                 raise self._error()
-            found.append(int(token))
+            found.append(number)
             if self._take() == ")":
                 return found
 

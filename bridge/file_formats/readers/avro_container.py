@@ -27,6 +27,7 @@ MAX_BLOCK = 64 << 20
 """Bytes of an unpacked block. Writers make blocks of some KiB; one of them holds a whole value."""
 _DEEPEST = 64
 _DEEPEST_JSON = 4 * _DEEPEST
+_TOO_DEEP = f"its schema is nested more than {_DEEPEST} levels deep"
 _MOST_VALUES = 1 << 16
 _VALUES_PER_BYTE = 64
 _MOST_OF_NO_BYTES = 1 << 20
@@ -96,7 +97,10 @@ def checked_schema(schema: str | bytes) -> Checked:
     """
     import fastavro
 
-    document = json.loads(schema)
+    try:
+        document = json.loads(schema)
+    except RecursionError as error:
+        raise ValueError(_TOO_DEEP) from error
     _check_depth(document)
     try:
         parsed = fastavro.parse_schema(without_logical(document), expand=False)
@@ -120,7 +124,7 @@ class _Walk:
     def of(self, type: Any) -> Shape:
         found = self._plain(type)
         if found.depth > _DEEPEST:
-            raise ValueError(f"its schema is nested more than {_DEEPEST} levels deep")
+            raise ValueError(_TOO_DEEP)
         if found.values > min(_MOST_VALUES, _VALUES_PER_BYTE * (found.least + 1)):
             raise ValueError(f"a value of {found.least} bytes has {found.values} others in it")
         return found
@@ -175,7 +179,7 @@ def _check_depth(document: Any) -> None:
     while level:
         depth += 1
         if depth > _DEEPEST_JSON:
-            raise ValueError(f"its schema is nested more than {_DEEPEST} levels deep")
+            raise ValueError(_TOO_DEEP)
         nested = [part for part in level if isinstance(part, (dict, list))]
         level = [p for part in nested for p in (part.values() if isinstance(part, dict) else part)]
 

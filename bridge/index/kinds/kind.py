@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,7 +29,7 @@ from bridge.expression.nodes import (
 )
 from bridge.expression.statistics import Mask
 from bridge.file_formats.physical_column import PhysicalColumn, PhysicalType
-from bridge.index.column_resolution import doubtful_names, in_lower_case, is_plain
+from bridge.index.column_resolution import Names, in_lower_case
 from bridge.index.kinds.definition import Definition, column_path, parse_definition
 from bridge.index.kinds.payload import Payload
 from bridge.index.kinds.plain import hashable, hashes
@@ -44,7 +45,7 @@ STORED = pa.field("stored", pa.dictionary(pa.int32(), pa.large_string()))
 _SAMPLE = 1024
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FileFacts:
     """A file as a kind sees it before its data is read.
 
@@ -71,19 +72,14 @@ class FileFacts:
         (correctness 14).
         """
         wanted = in_lower_case(path)
-        plain = is_plain(path)
-        found = None
-        for number, column in enumerate(self.leaves):
-            here = in_lower_case(column.path)
-            if not (plain and is_plain(column.path)) and doubtful_names(column.path, wanted):
-                return None
-            if here == wanted:
-                if found is not None or column.type.logical == "repeated":
-                    return None
-                found = number
-            elif len(here) != len(wanted) and here[: len(wanted)] == wanted[: len(here)]:
-                return None
-        return found
+        found = self._names.same(wanted)
+        if len(found) != 1 or self._names.conflicting(wanted):
+            return None
+        return None if self.leaves[found[0]].type.logical == "repeated" else found[0]
+
+    @cached_property
+    def _names(self) -> Names:
+        return Names(column.path for column in self.leaves)
 
 
 class Arrays:

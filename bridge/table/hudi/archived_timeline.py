@@ -30,6 +30,7 @@ from bridge.table.hudi.commit_metadata import (
     rollback_of,
 )
 from bridge.table.hudi.table_config import HudiTableConfig
+from bridge.types import whole_number
 
 _WRITES = frozenset({"commit", "deltacommit", "replacecommit", "clustering"})
 _UNDO = frozenset({"rollback", "restore"})
@@ -230,7 +231,8 @@ def _being_merged(storage: Storage, directory: str) -> str:
 def _manifest(storage: Storage, directory: str) -> tuple[str, ...]:
     listing = storage.list_all(directory, recursive=False)
     names = [uri.rpartition("/")[2] for uri in listing.paths.to_pylist()]
-    versions = [int(n[9:]) for n in names if n.startswith("manifest_") and n[9:].isdigit()]
+    told = [whole_number(n[9:]) for n in names if n.startswith("manifest_")]
+    versions = [number for number in told if number is not None]
     if not versions:
         return ()
     # The version file names the newest whole manifest: a writer writes the manifest before it.

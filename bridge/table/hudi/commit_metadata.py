@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from bridge.errors import FileCorrupt
@@ -75,11 +76,7 @@ class RollbackMetadata:
 
 def read_commit(content: bytes, name: str) -> CommitMetadata:
     """The body of a completed commit, deltacommit or replacecommit. Errors: FileCorrupt."""
-    body = _fast_commit(content) or _record(content, name)
-    try:
-        return _commit(body)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise _corrupt(name, error) from error
+    return commit_of(_fast_commit(content) or _record(content, name), name)
 
 
 def read_clean(content: bytes, name: str) -> CleanMetadata:
@@ -90,8 +87,10 @@ def read_clean(content: bytes, name: str) -> CleanMetadata:
         for partition, entry in (body.get("partitionMetadata") or {}).items():
             gone = [*(entry.get("deletePathPatterns") or ()), *(entry["successDeleteFiles"] or ())]
             deleted[partition] = frozenset(path.rpartition("/")[2] for path in gone)
-        return CleanMetadata(body.get("earliestCommitToRetain") or "", deleted)
-    except (AttributeError, KeyError, TypeError) as error:
+        retained = body.get("earliestCommitToRetain") or ""
+        _require_texts([retained, *deleted, *chain(*deleted.values())])
+        return CleanMetadata(retained, deleted)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise _corrupt(name, error) from error
 
 
@@ -107,8 +106,9 @@ def read_clean_plan(content: bytes, name: str) -> CleanMetadata:
             names = (path.rpartition("/")[2] for path in files)
             deleted.setdefault(partition, set()).update(names)
         retained = (body.get("earliestInstantToRetain") or {}).get("timestamp") or ""
+        _require_texts([retained, *deleted, *chain(*deleted.values())])
         return CleanMetadata(retained, {p: frozenset(gone) for p, gone in deleted.items()})
-    except (AttributeError, KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise _corrupt(name, error) from error
 
 
@@ -135,7 +135,7 @@ def commit_of(body: Any, name: str) -> CommitMetadata:
     """A commit whose body was decoded before, as the archived timeline has it."""
     try:
         return _commit(body)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise _corrupt(name, error) from error
 
 
@@ -146,7 +146,7 @@ def _commit(body: Any) -> CommitMetadata:
     sizes: list[int] = []
     previous: set[str] = set()
     appends = False
-    for key, stats in (body["partitionToWriteStats"] or {}).items():
+    for key, stats in _object(body["partitionToWriteStats"]).items():
         written, before, lengths, offsets, groups = _fields(stats)
         partition = _partition(key, written)
         own = _names(partition, written, groups)
@@ -157,10 +157,16 @@ def _commit(body: Any) -> CommitMetadata:
         if own:
             partitions.append(partition)
             counts.append(len(own))
-    replaced = {k: list(v) for k, v in (body.get("partitionToReplaceFileIds") or {}).items()}
+    replaced = {k: list(v) for k, v in _object(body.get("partitionToReplaceFileIds")).items()}
+    extra = {k: v for k, v in _object(body.get("extraMetadata")).items() if v is not None}
+    operation = body.get("operationType") or ""
+    told = (partitions, names, extra.values(), previous, replaced, chain(*replaced.values()))
+    _require_texts([operation, *chain(*told)])
+    if max(sizes, default=0) >= 2**63:
+        raise ValueError(f"a file has {max(sizes)} bytes")
     return CommitMetadata(
-        body.get("operationType") or "",
-        {k: v for k, v in (body.get("extraMetadata") or {}).items() if v is not None},
+        operation,
+        extra,
         partitions,
         counts,
         names,
@@ -169,6 +175,17 @@ def _commit(body: Any) -> CommitMetadata:
         appends,
         replaced,
     )
+
+
+def _object(found: Any) -> Mapping[str, Any]:
+    if not isinstance(found, dict | None):
+        raise TypeError(f"a {type(found).__name__} where an object is")
+    return found or {}
+
+
+def _require_texts(found: Sequence[Any]) -> None:
+    """Errors: TypeError: some are no texts. ValueError: some have no form in UTF-8."""
+    "".join(found).encode()
 
 
 def _partition(key: str | None, written: Sequence[str]) -> str:

@@ -23,6 +23,7 @@ from bridge.table.hudi.merge_mode import (
     ordering_fields,
     partial_update,
 )
+from bridge.types import whole_number
 
 _LAYOUTS = {6: 1, 8: 2, 9: 2}
 _FORMATS = frozenset({"parquet", "orc"})
@@ -232,10 +233,11 @@ def _is_whole(content: bytes, properties: Mapping[str, str]) -> bool:
 
 def _version(base: str, properties: Mapping[str, str]) -> int:
     said = properties.get("hoodie.table.version", "")
-    if said.isdigit() and int(said) in _LAYOUTS:
-        return int(said)
+    version = whole_number(said)
+    if version in _LAYOUTS:
+        return version
     hint = "read it with a newer release of skipbridge"
-    if said.isdigit() and int(said) < max(_LAYOUTS):
+    if version is not None and version < max(_LAYOUTS):
         hint = "upgrade the table to version 6, 8 or 9 with Hudi's CLI (upgrade table)"
     raise UnsupportedTable(f"Hudi table {base} has table version {said or 'none'}", hint)
 

@@ -56,6 +56,49 @@ def test_value_lists_of_every_width_of_decimals(tmp_path: Path, type: pa.DataTyp
     assert found.scan("d = 6").to_arrow()["d"].to_pylist() == [Decimal(6)]
 
 
+@pytest.mark.parametrize("type", [pa.string_view(), pa.binary_view()], ids=str)
+@pytest.mark.parametrize("statistics", [True, False])
+def test_views_of_texts_are_indexed_as_texts(
+    tmp_path: Path, type: pa.DataType, statistics: bool
+) -> None:
+    for i in range(3):
+        values = pa.array([f"x{i}", f"x{i + 5}", None]).cast(type)
+        inner = pa.StructArray.from_arrays([values], ["f"])
+        table = pa.table({"v": values, "st": inner, "n": [i, i, i]})
+        pq.write_table(table, tmp_path / f"{i}.parquet", write_statistics=statistics)
+    found = table_of(tmp_path, values=["n"], bloom=["v", "st.f"], ndv="v")
+    value = "'x6'" if type == pa.string_view() else "X'7836'"
+    assert kept(found, f"v = {value}") == kept(found, f"st.f = {value}") == {"1.parquet"}
+    assert kept(found, f"v < {value}") == {"0.parquet", "1.parquet", "2.parquet"}
+    assert kept(found, "n = 2") == {"2.parquet"}
+    assert found.scan(f"v = {value}").to_arrow().num_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("type", "values"),
+    [
+        (pa.duration("ns"), [7, None, -5]),
+        (pa.list_(pa.float32(), 2), [[1.5, 2], None, [3, None]]),
+        (pa.list_(pa.list_(pa.duration("s"), 1)), [[[1]], [None], None]),
+        (pa.struct([("e", pa.list_(pa.int64(), 1))]), [{"e": [1]}, None, {"e": None}]),
+    ],
+    ids=str,
+)
+def test_types_that_only_arrow_knows_are_what_they_are_stored_as(
+    tmp_path: Path, type: pa.DataType, values: list[Any]
+) -> None:
+    for i, named in enumerate((True, False)):
+        table = pa.table({"n": [i] * 3, "c": pa.array(values, type)})
+        pq.write_table(table, tmp_path / f"{i}.parquet", store_schema=named)
+    plain = pq.read_table(tmp_path / "1.parquet")["c"].to_pylist()
+    found = table_of(tmp_path, bloom="c" if type == pa.duration("ns") else "n")
+    assert found.scan().to_arrow()["c"].to_pylist() == plain * 2
+    assert found.scan("n = 0 AND c IS NULL").to_arrow().num_rows == 1
+    if type == pa.duration("ns"):
+        assert kept(found, "c = 7") == {"0.parquet", "1.parquet"}
+        assert kept(found, "c = 6") == kept(found, "c > 7") == set()
+
+
 def test_extension_types_are_what_they_are_stored_as(tmp_path: Path) -> None:
     for i in range(2):
         text = pa.array(["{}", str(i)], pa.json_())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bridge.clustering.eligibility import GIB, MIB, Limits, PartitionFilter, plan_groups
+from bridge.clustering.eligibility import GIB, MIB, Limits, PartitionFilter, _natural, plan_groups
 from bridge.clustering.groupings.grouping import Candidates
 from bridge.clustering.registry import group_filter, group_filters, grouping, groupings
 from bridge.errors import InvalidConfiguration
@@ -25,6 +25,11 @@ def files(
         spans[:, 0].reshape(-1, count),
         spans[:, 1].reshape(-1, count),
     )
+
+
+def test_partitions_of_odd_digits_have_an_order() -> None:
+    names = ["p=10", "p=9", "p=1²2", "p=１2", "p=²"]
+    assert sorted(names, key=_natural) == ["p=1²2", "p=9", "p=10", "p=１2", "p=²"]
 
 
 def planned(

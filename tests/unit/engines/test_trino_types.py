@@ -45,3 +45,14 @@ def test_what_has_no_counterpart() -> None:
 def test_what_is_no_type(text: str) -> None:
     with pytest.raises(UnsupportedType):
         parse_trino_type(text)
+
+
+@pytest.mark.parametrize("number", ["²", "9" * 5000], ids=["raised", "long"])
+@pytest.mark.parametrize("type", ["decimal({},0)", "char({})", "array(varchar({}))"])
+def test_a_length_that_is_no_number(type: str, number: str) -> None:
+    for parse in (parse_trino_type, parse_hive_type):
+        text = type.format(number)
+        if parse is parse_hive_type:
+            text = text.replace("array(varchar(", "array<varchar(").replace("))", ")>")
+        with pytest.raises(UnsupportedType):
+            parse(text)

@@ -57,6 +57,44 @@ def test_what_all_dialects_share(dialect: str, text: str, expected: str) -> None
     assert parse_where(format(parsed)) == (parsed, ())
 
 
+@pytest.mark.rule("24")
+@pytest.mark.parametrize(
+    ("literal", "dialects"),
+    [
+        ("CAST('2020-01-01 00:00:00.6' AS TIMESTAMP(0))", "trino"),
+        ("CAST(TIMESTAMP '2020-01-01 00:00:00.6' AS TIMESTAMP(0))", "trino"),
+        ("CAST('2020-01-01 00:00:00.123456' AS TIMESTAMP)", "trino"),
+        ("CAST('2020-01-01 00:00:00.1234 UTC' AS TIMESTAMP WITH TIME ZONE)", "trino"),
+        ("CAST('2020-01-01 00:00:00+05:00' AS TIMESTAMP)", "trino hive"),
+        ("CAST('1.55' AS DECIMAL)", "trino hive spark"),
+        ("CAST('ab' AS CHAR)", "trino"),
+        ("CAST('1_0' AS DOUBLE)", "trino hive spark"),
+    ],
+)
+def test_a_cast_that_changes_a_literal_is_not_passed_over(literal: str, dialects: str) -> None:
+    for dialect in dialects.split():
+        assert len(parse_where(f"a = {literal}", dialect)[1]) == 1
+
+
+@pytest.mark.parametrize(
+    ("literal", "dialects", "expected"),
+    [
+        ("CAST('2020-01-01 00:00:00.123' AS TIMESTAMP)", "trino", "TIMESTAMP '{}.123'"),
+        ("CAST('2020-01-01 00:00:00.123456' AS TIMESTAMP(6))", "trino", "TIMESTAMP '{}.123456'"),
+        ("CAST('2020-01-01 00:00:00.123456' AS TIMESTAMP)", "hive spark", "TIMESTAMP '{}.123456'"),
+        ("CAST('2020-01-01 00:00:00Z' AS TIMESTAMP)", "spark", "TIMESTAMP '{} UTC'"),
+        ("CAST(5 AS DECIMAL)", "spark hive", "CAST('5' AS DECIMAL(10,0))"),
+    ],
+)
+def test_a_cast_that_changes_nothing_is_a_literal(
+    literal: str, dialects: str, expected: str
+) -> None:
+    for dialect in dialects.split():
+        parsed, dropped = parse_where(f"a = {literal}", dialect)
+        assert not dropped
+        assert format(parsed) == f'"a" = {expected.format("2020-01-01 00:00:00")}'
+
+
 def test_names_are_quoted_as_the_dialect_says() -> None:
     assert format(parse_where('"A b" = 1')[0]) == '"A b" = 1'
     assert format(parse_where("`A b` = 1", "hive")[0]) == '"A b" = 1'
@@ -122,6 +160,24 @@ def test_like_with_a_tail_keeps_its_prefix() -> None:
 def test_what_does_not_parse_is_refused_with_its_place(text: str, words: str) -> None:
     with pytest.raises(InvalidPredicate, match=words):
         parse_where(text)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    "condition",
+    ["a = {}", "a = -{}", "a + {} = 5", "a = CAST('{}' AS BIGINT)", "a = CAST(1 AS DECIMAL({},0))"],
+)
+def test_numbers_of_any_length_are_answered(dialect: str, condition: str) -> None:
+    assert len(parse_where(condition.format("9" * 5000), dialect)[1]) == 1
+    if condition == "a = {}":
+        assert format(parse_where("a = " + "0" * 5000 + "7", dialect)[0]) == '"a" = 7'
+
+
+@pytest.mark.parametrize("digits", ["9" * 5000, "a"])
+def test_no_number_of_digits_is_no_error_of_python(digits: str) -> None:
+    for literal in ("2020-01-01 00:00:00.5", "2020-01-01 00:00:00"):
+        text = f"a = CAST('{literal}' AS TIMESTAMP({digits}))"
+        assert (len(parse_where(text)[1]) == 1) is literal.endswith(".5")
 
 
 def test_a_long_chain_is_no_deep_one() -> None:

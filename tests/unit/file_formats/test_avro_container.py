@@ -102,8 +102,9 @@ def test_32_a_schema_is_walked_before_a_library_decodes_by_it(name: str) -> None
 
 
 def test_a_schema_of_very_many_levels_is_refused() -> None:
-    with pytest.raises((ValueError, RecursionError)):
-        checked_schema('{"type":"array","items":' * 50_000 + '"int"' + "}" * 50_000)
+    for opening in ('{"type":"array","items":', "["):
+        with pytest.raises(ValueError, match="more than 64 levels"):
+            checked_schema(opening * 50_000)
 
 
 @pytest.mark.parametrize("levels", [1, 20, 60])

@@ -153,6 +153,15 @@ def test_a_completed_body_that_was_cut_is_an_error_at_every_byte(
         b'{"partitionToWriteStats": {"p": [{"path": "q/a_1_1.parquet", "fileSizeInBytes": 1}]}}',
         b'{"partitionToWriteStats": {"p": [{"path": "p/a", "fileSizeInBytes": null}]}}',
         b'{"partitionToWriteStats": {"p": [{"path": "p/d/a", "fileSizeInBytes": 1}]}}',
+        b'{"partitionToWriteStats": []}',
+        b'{"partitionToWriteStats": {"p": [{"path": "p/a", "fileSizeInBytes": 1e400}]}}',
+        b'{"partitionToWriteStats": {"p": [{"path": "p/a", "fileSizeInBytes": 1e19}]}}',
+        b'{"partitionToWriteStats": {"p": [{"path": "p/\\ud800", "fileSizeInBytes": 1}]}}',
+        b'{"partitionToWriteStats": {}, "extraMetadata": {"schema": 5}}',
+        b'{"partitionToWriteStats": {}, "extraMetadata": []}',
+        b'{"partitionToWriteStats": {}, "operationType": 5}',
+        b'{"partitionToWriteStats": {}, "partitionToReplaceFileIds": {"p": [["a"]]}}',
+        b'{"partitionToWriteStats": {}, "partitionToReplaceFileIds": {"p": [5.0]}}',
         b"\xff\xfe",
         b"Obj\x01",
     ],
@@ -160,6 +169,21 @@ def test_a_completed_body_that_was_cut_is_an_error_at_every_byte(
 def test_bodies_that_say_something_else_are_errors(body: bytes) -> None:
     with pytest.raises(FileCorrupt, match=r"1\.commit"):
         read_commit(body, "1.commit")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"partitionMetadata": {}, "earliestCommitToRetain": 5}',
+        b'{"partitionMetadata": {"p": {"successDeleteFiles": ["\\ud800"]}}}',
+        b'{"earliestInstantToRetain": {"timestamp": 5}}',
+        b'{"filePathsToBeDeletedPerPartition": {"p": [{"filePath": "\\ud800"}]}}',
+    ],
+)
+def test_cleans_that_say_something_else_are_errors(body: bytes) -> None:
+    read = read_clean if b"partitionMetadata" in body else read_clean_plan
+    with pytest.raises(FileCorrupt, match=r"1\.clean"):
+        read(body, "1.clean")
 
 
 def test_handles_that_wrote_no_file_have_no_path() -> None:

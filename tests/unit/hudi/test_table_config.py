@@ -157,6 +157,7 @@ def test_merge_modes(tmp_path: Path, version: int, properties: dict[str, str], m
         (7, {}, "table version 7"),
         (10, {}, "table version 10"),
         (6, {"hoodie.table.version": "six"}, "table version six"),
+        (6, {"hoodie.table.version": "9" * 5000}, "table version 999"),
         (6, {"hoodie.timeline.layout.version": "2"}, "timeline layout 2"),
         (9, {"hoodie.timeline.layout.version": "1"}, "timeline layout 1"),
         (8, {"hoodie.bootstrap.base.path": "file:///old"}, "bootstrapped from file:///old"),

@@ -32,7 +32,7 @@ def test_acid_comes_before_orc() -> None:
 
 
 def test_a_column_of_no_type_conflicts_in_words() -> None:
-    text, nulls = pa.schema([("c", pa.string())]), pa.schema([("c", pa.duration("s"))])
+    text, nulls = pa.schema([("c", pa.string())]), pa.schema([("c", pa.time32("s"))])
     with pytest.raises(SchemaConflict) as refused:
         merge_schemas([("file:///a", text), ("file:///b", nulls)])
     assert "c' is string in file:///a and of a type that Hive does not have" in str(refused.value)

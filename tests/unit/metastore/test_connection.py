@@ -22,7 +22,8 @@ def test_addresses(text: str, wanted: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "http://h:1", "h:", "h:x", "h:0", "h:70000", ":9083", "a,,b", "thrift://h/db"]
+    "text",
+    ["", "http://h:1", "h:", "h:x", "h:0", "h:70000", "h:²", ":9083", "a,,b", "thrift://h/db"],
 )
 def test_no_addresses(text: str) -> None:
     with pytest.raises(InvalidConfiguration, match="not a metastore address"):
