@@ -15,7 +15,8 @@ import bridge
 from bridge.config import Config, Setting
 from bridge.errors import FileChanged, SegmentOverlap
 from bridge.jobs.segments import add, compaction, indexes, manage, opened, refresh, tables
-from bridge.storage.objectstore import ObjectStorage
+from bridge.storage import objectstore
+from bridge.storage.listed_files import listed_files
 from bridge.storage.port import FileTable
 from tests.storage.conftest import Place
 
@@ -76,13 +77,12 @@ def test_files_stay_the_same_where_listings_have_milliseconds(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some stores list milliseconds, and answer a look at one file in whole seconds."""
-    listing = ObjectStorage._listing
 
-    def with_milliseconds(self: ObjectStorage, batch: pa.RecordBatch) -> FileTable:
-        found = listing(self, batch)
+    def with_milliseconds(base: str, prefix: str, batch: pa.RecordBatch) -> FileTable:
+        found = listed_files(base, prefix, batch)
         return replace(found, modified=found.modified + 123_000)
 
-    monkeypatch.setattr(ObjectStorage, "_listing", with_milliseconds)
+    monkeypatch.setattr(objectstore, "listed_files", with_milliseconds)
     for name, value in place.environment.items():
         monkeypatch.setenv(name, value)
     config = Config({key: Setting(value, "test") for key, value in place.settings.items()})
