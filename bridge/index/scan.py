@@ -31,7 +31,6 @@ _NOT_OF_THE_FILE = (pa.ArrowException, ArithmeticError, LookupError, TypeError, 
 _PLAIN = {
     pa.string_view(): pa.large_string(),
     pa.binary_view(): pa.large_binary(),
-    **{pa.duration(unit): pa.int64() for unit in ("s", "ms", "us", "ns")},
 }
 _BOUNDED = frozenset({"bool", "int", "float", "double", "date", "string", "binary"})
 
@@ -156,6 +155,8 @@ def _stored(column: pa.ChunkedArray) -> pa.ChunkedArray:
         storage = column.type.storage_type
         column = pa.chunked_array([chunk.storage for chunk in column.chunks], storage)
     held = column.type
+    if pa.types.is_duration(held):
+        return column.cast(pa.int64())
     if held in _PLAIN:
         return column.cast(_PLAIN[held])
     if pa.types.is_decimal(held) and not pa.types.is_decimal128(held) and held.precision <= 38:

@@ -22,12 +22,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
 from queue import SimpleQueue
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bridge.storage.listed_files import mask
 from bridge.storage.port import EMPTY, FileTable
 from bridge.storage.requests import carried
 
@@ -61,7 +61,7 @@ class Order:
         if self.broken or not len(paths):
             return
         first = paths[0].as_py()
-        falls = np.flatnonzero(_mask(pc.less_equal(paths[1:], paths[:-1])))
+        falls = np.flatnonzero(mask(pc.less_equal(paths[1:], paths[:-1])))
         if self._last is not None and first <= self._last:
             self.broken = f"{first} came after {self._last}"
             self.marker = self._last.startswith(first)
@@ -96,7 +96,7 @@ class _Range:
     def take(self, page: FileTable) -> FileTable:
         """The files of a page that are in the range."""
         if self.until is not None and page.paths[-1].as_py() > self.until:
-            here = _mask(pc.less_equal(page.paths, self.until))
+            here = mask(pc.less_equal(page.paths, self.until))
             self.passed = page.filter(~here & (page.sizes > 0))
             page = page.filter(here)
         if not len(self.first):
@@ -160,9 +160,9 @@ def _passed(ranges: Sequence[_Range], bounds: Sequence[str]) -> Iterator[FileTab
         passed = part.passed
         if not len(passed):  # it has listed the store's last key
             continue
-        if not _mask(pc.is_in(passed.paths, value_set=firsts)).any():
+        if not mask(pc.is_in(passed.paths, value_set=firsts)).any():
             raise OutOfOrder(f"{passed.paths[0].as_py()} was listed before its turn, not in it")
-        late = passed.filter(~_mask(pc.is_in(passed.paths, value_set=given)))
+        late = passed.filter(~mask(pc.is_in(passed.paths, value_set=given)))
         for path in late.paths.to_pylist():
             first = ranges[bisect_left(bounds, path)].first
             if len(first) and path > first[-1].as_py():  # a later page may have held it
@@ -170,7 +170,3 @@ def _passed(ranges: Sequence[_Range], bounds: Sequence[str]) -> Iterator[FileTab
         if len(late):
             given = pa.concat_arrays([given, late.paths])
             yield late
-
-
-def _mask(found: Any) -> Any:
-    return found.to_numpy(zero_copy_only=False)

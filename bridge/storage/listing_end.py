@@ -43,7 +43,7 @@ from bridge.storage import again
 from bridge.storage.key_ranges import OutOfOrder
 from bridge.storage.listed_files import true_sizes
 from bridge.storage.native import awaited
-from bridge.storage.object_client import bucket_address, signed, store_at
+from bridge.storage.object_client import bucket_address, sign, store_at
 from bridge.storage.port import FileTable
 from bridge.storage.requests import asked
 from bridge.storage.uri import without_user
@@ -199,7 +199,7 @@ class ListingEnd:
             raise NoListing(f"no files, and says that there is {made_up}, which nobody has made")
         return _Page([], None)
 
-    def listed(
+    def list_pages(
         self, prefix: str, after: str | None, delimiter: str
     ) -> Iterator[tuple[FileTable, list[str]]]:
         """Pages of files and of directories' keys, as the store spells them and in its order.
@@ -242,7 +242,7 @@ class ListingEnd:
 
     @property
     def lists(self) -> bool:
-        """Whether `listed` may be asked."""
+        """Whether `list_pages` may be asked."""
         return self._strict
 
     def _page(self, prefix: str, after: str | None, signed: bool = True) -> _Page | None:
@@ -291,7 +291,7 @@ class ListingEnd:
         address = self._address(query, prefix)
         if str(unsigned).lower() == "true":
             return address
-        return signed(store_at(store, address.removesuffix("/")))
+        return sign(store_at(store, address.removesuffix("/")))
 
     def _address(self, query: dict[str, str], prefix: str) -> str:
         store: Any = self._store

@@ -137,18 +137,20 @@ def checked_endpoint(
 
 def store_at(store: S3Store, address: str) -> S3Store:
     """A client like another one, which adds a slash and a key to an address."""
-    config: Any = dict(store.config) | {"virtual_hosted_style_request": True, "endpoint": address}
-    return S3Store(client_options=store.client_options, retry_config=store.retry_config, **config)
+    return _like(store, virtual_hosted_style_request=True, endpoint=address)
 
 
 def bucket_address(store: S3Store) -> str:
     """The address of a bucket, without a slash at its end."""
-    nobody: Any = {"skip_signature": False, "access_key_id": "no", "secret_access_key": "no"}
-    config = dict(store.config) | nobody
-    made = S3Store(client_options=store.client_options, retry_config=store.retry_config, **config)
-    return signed(made).partition("?")[0].rstrip("/")
+    nobody = _like(store, skip_signature=False, access_key_id="no", secret_access_key="no")
+    return sign(nobody).partition("?")[0].rstrip("/")
 
 
-def signed(store: S3Store) -> str:
+def _like(store: S3Store, **changed: Any) -> S3Store:
+    config: Any = dict(store.config) | changed
+    return S3Store(client_options=store.client_options, retry_config=store.retry_config, **config)
+
+
+def sign(store: S3Store) -> str:
     """The address of the empty key, signed for some minutes. Errors: BaseError."""
     return awaited(lambda: obstore.sign_async(store, "GET", "", _SIGNED_FOR))

@@ -30,8 +30,8 @@ from bridge.storage.odd_keys import (
     holds_marker,
     is_odd,
     is_unnamed,
-    refused,
-    required,
+    odd_key_in,
+    require_nameable,
 )
 from bridge.storage.port import (
     EMPTY,
@@ -295,8 +295,8 @@ class ObjectStorage:
         def known(keys: list[str]) -> bool:
             uris = [self._base + key.removesuffix("/") for key in keys]
             held = pc.is_in(pa.array(uris, pa.large_string()), value_set=files.paths).to_pylist()
-            inside = tuple(f"{directory}/" for directory in directories)
-            return all(h or f"{uri}/".startswith(inside) for uri, h in zip(uris, held, strict=True))
+            below = tuple(f"{directory}/" for directory in directories)
+            return all(h or f"{uri}/".startswith(below) for uri, h in zip(uris, held, strict=True))
 
         ends = 0
         try:
@@ -325,7 +325,7 @@ class ObjectStorage:
         """
         if own:
             key = None if after is None else self._key(after)
-            for page, _ in self._end.listed(self._key(prefix), key, ""):
+            for page, _ in self._end.list_pages(self._key(prefix), key, ""):
                 require_inside(prefix, ordered := sort(page))
                 yield ordered, page.filter(page.sizes > 0).paths
             return
@@ -355,8 +355,9 @@ class ObjectStorage:
         try:
             return awaited(call)
         except STORE_ERRORS as error:
-            if refused(error) and self._end.lists:
-                raise OddKey(refused(error)) from error
+            odd = odd_key_in(error)
+            if odd and self._end.lists:
+                raise OddKey(odd) from error
             raise
 
     def _is_odd(self, *uris: str | None) -> bool:
@@ -368,7 +369,7 @@ class ObjectStorage:
         def ask(own: bool) -> tuple[FileTable, list[str]]:
             key = self._key(prefix)
             if own:
-                pages = list(self._end.listed(key, None, "/"))
+                pages = list(self._end.list_pages(key, None, "/"))
                 below = {d for _, names in pages for d in names if not is_unnamed(d)}
                 return distinct(prefix, join_tables([files for files, _ in pages])), sorted(
                     self._base + directory.removesuffix("/") for directory in below
@@ -547,7 +548,7 @@ class ObjectStorage:
 
     def _own(self, uri: str) -> str:
         """The key of what is written here. Errors: InvalidUri: the client cannot name it."""
-        return required(self._key(uri))
+        return require_nameable(self._key(uri))
 
     def _key(self, uri: str) -> str:
         if not uri.startswith(self._base):

@@ -1,7 +1,7 @@
 """Keys of S3 that the client refuses: with an empty part, a part ``.`` or ``..``, or controls.
 
 It refuses a whole page of a listing for one of them, and tells the marker of a directory ``d/`` as
-a file ``d``. So we list such a page once more by ourselves (`ListingEnd.listed`), and read an
+a file ``d``. So we list such a page once more by ourselves (`ListingEnd.list_pages`), and read an
 object of an odd key by a client whose address holds the odd part. No address can hold ``.`` and
 ``..``. To engines a file below such a name is hidden.
 """
@@ -41,12 +41,12 @@ def is_unnamed(directory: str) -> bool:
     return directory.removesuffix("/").rpartition("/")[2] in ("", ".", "..")
 
 
-def refused(error: Exception) -> str:
+def odd_key_in(error: Exception) -> str:
     """What is said of an odd key in the error of a listing; empty if it is another error."""
     return str(error).partition(_REFUSED)[2].strip().partition("\n")[0]
 
 
-def required(key: str) -> str:
+def require_nameable(key: str) -> str:
     """A key that the client can name. Errors: InvalidUri."""
     if is_odd(key):
         raise InvalidUri(
@@ -64,7 +64,7 @@ def client_of(store: Store, key: str) -> tuple[Store, str]:
     if not is_odd(key):
         return store, key
     if not isinstance(store, S3Store) or _DOTS.search(key):
-        return store, required(key)
+        return store, require_nameable(key)
     above, _, name = key.rpartition("/")
     bucket = bucket_address(store)
     if is_odd(name):  # the client adds a slash and a key: S3 ignores parameters that begin with x-

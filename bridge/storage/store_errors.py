@@ -9,7 +9,7 @@ from obstore.exceptions import BaseError, NotFoundError, PermissionDeniedError, 
 
 from bridge.errors import FileUnreadable, StorageFailure
 from bridge.storage.local_errors import refuse_exhausted
-from bridge.storage.odd_keys import refused
+from bridge.storage.odd_keys import odd_key_in
 from bridge.storage.uri import parse
 
 STORE_ERRORS = (BaseError, FileNotFoundError)
@@ -88,7 +88,7 @@ def _known(error: Exception, uri: str, what: str) -> tuple[str, str] | None:
     """Message and remedy for mistakes in settings and policies; None for other failures."""
     text, (code, said) = str(error), _code(error)
     place = parse(uri)
-    if odd := refused(error):
+    if odd := odd_key_in(error):
         return (
             f"{uri} holds an object that cannot be listed: {odd}",
             "rename or delete that object, which the storage library here cannot name: a name has "
