@@ -2,8 +2,7 @@
 
 Modules that use the same servers are one unit of work: one process of the run has it, so each
 server is started once. Units are dealt as processes become free, the longest first. The seconds of
-each module, and its third, are in ``timings.json``. ``pytest --write-timings`` writes the seconds
-of its own run; a module without a third goes where there is least.
+each module are in ``timings.json``, which ``pytest --write-timings`` writes from its own run.
 """
 
 from __future__ import annotations
@@ -56,12 +55,19 @@ def seconds(module: str, of: str) -> float:
 
 
 def thirds(modules: list[str]) -> dict[str, int]:
-    """The third of each module: the one in the file; a new module goes where there is least."""
-    dealt = {m: int(_timings()[m]["third"]) for m in modules if "third" in _timings().get(m, {})}
-    loads = [sum(seconds(m, "rest") for m, n in dealt.items() if n == k) for k in range(3)]
-    for module in sorted(set(modules) - set(dealt), key=lambda m: (-seconds(m, "rest"), m)):
+    """Deals modules to thirds of about equal time, in all and with each kind of server.
+
+    The longest go first; ties go by name.
+    """
+    dealt: dict[str, int] = {}
+    of_all, of_servers = [0.0] * 3, defaultdict[str, list[float]](lambda: [0.0] * 3)
+    for module in sorted(modules, key=lambda m: (-seconds(m, "rest"), m)):
+        unit = unit_of(module)
+        of_unit = of_servers["none" if unit == module else unit]
+        loads = [of_all[k] + 2 * of_unit[k] for k in range(3)]
         dealt[module] = third = loads.index(min(loads))
-        loads[third] += seconds(module, "rest")
+        of_all[third] += seconds(module, "rest")
+        of_unit[third] += seconds(module, "rest")
     return dealt
 
 
