@@ -75,6 +75,9 @@ class AtomicCreate:
             if writer is not None:
                 return writer == mark
             time.sleep(_PAUSE * 2**attempt)
+        assert refusal is not None
+        if "ConditionalRequestConflict" in str(refusal):  # others ask for the name all the time
+            raise failure(refusal, self._base + key) from refusal
         raise StorageFailure(
             f"{self._base}{key} can be neither created nor read: the store says that it is there, "
             "and that it is not",

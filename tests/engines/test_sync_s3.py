@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import obstore
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -20,6 +21,7 @@ from bridge.metastore.client import MetastoreClient
 from bridge.servers.embedded_metastore import MetastoreSpec
 from bridge.servers.metastore_401 import start_metastore_401
 from bridge.servers.process import LOOPBACK
+from bridge.storage.odd_keys import client_of
 from bridge.storage.routed import open_storage
 
 pytestmark = pytest.mark.full
@@ -109,7 +111,9 @@ def test_a_table_on_s3(sync: Any, endpoint: str, uri: str) -> None:
     gone, *_ = [put(f"day={i}/city=a b") for i in range(12)]
     storage.put(f"s3://{BUCKET}/lake/t/_SUCCESS", b"")
     storage.put(f"s3://{BUCKET}/lake/t/day=0/city=a b/.hidden", b"x")
-    storage.put(f"s3://{BUCKET}/lake/t/day=99/city=empty/", b"")  # a directory's marker
+    bucket = storage.store(f"s3://{BUCKET}/lake/t")  # type: ignore[attr-defined]
+    client, name = client_of(bucket._store, "lake/t/day=99/city=empty/")
+    obstore.put(client, name, b"")  # a directory's marker
     first = sync("--location", LOCATION, "--index")
     assert (first["counts"]["added"], first["counts"]["unparsable"]) == (12, 0)
     assert first["index"]["files"] == 12
