@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from bridge.cli.main import cli
@@ -15,6 +16,7 @@ TEXT_HOOK = "io.skipbridge.hive.BridgeTextInputFormat"
 JAVA_8 = 52
 
 
+@pytest.mark.full
 def test_an_older_version_compiles(tmp_path: Path) -> None:
     version = "2.3.10"
     result = CliRunner().invoke(

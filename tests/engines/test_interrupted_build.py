@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 
-@pytest.mark.parametrize("wait", [0.0, 0.7])
+@pytest.mark.parametrize("wait", [pytest.param(0.0, marks=pytest.mark.full), 0.7])
 def test_no_jvm_is_left_behind(tmp_path: Path, wait: float) -> None:
     table = tmp_path / "table"
     table.mkdir()

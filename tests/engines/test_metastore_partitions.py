@@ -77,6 +77,7 @@ def test_typed_predicates(shop: Shop) -> None:
         assert {tuple(v or NULL_MARKER for v in p.values) for p in found} == expected, where
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dead", [0, 1])
 def test_a_second_metastore_takes_over(tmp_path: Path, dead: int) -> None:
     """Two metastores over one Derby server are not to be had here: two that hold the same names."""

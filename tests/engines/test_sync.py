@@ -196,7 +196,9 @@ def test_a_process_that_is_killed(
         assert len(client.get_partition_names(database, "t")) == 300
 
 
+@pytest.mark.full
 def test_a_metastore_that_dies_between_batches(tmp_path: Path) -> None:
+    """It has a metastore of its own, which it kills."""
     spec = MetastoreSpec(tmp_path / "metastore", port=free_port())
     root = tmp_path / "t"
     write(root, *(f"p={i}" for i in range(60)))
