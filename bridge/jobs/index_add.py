@@ -35,7 +35,7 @@ from bridge.index.kinds.request import by_properties
 from bridge.index.listed import Listed, owners_text
 from bridge.jobs.compose import absolute_location, index_store, is_location, storage_of
 from bridge.jobs.index_table import Progress, Say, collector_of, opened, told
-from bridge.storage.objectstore import lists_from_anywhere
+from bridge.storage.key_ranges import lists_from_anywhere
 from bridge.storage.port import FileStat, FileTable, Storage, data_files
 from bridge.storage.uri import canonical, join, parent, relative
 from bridge.table.directory_catalog import SCHEMA

@@ -1,17 +1,20 @@
-"""The columns that a query of Hive was compiled with, as it says itself.
+"""The columns that a query was compiled with, as it says itself.
 
 The law: an answer holds under these names and types. A query is compiled before it lists files, by
-hours where it waits in a queue, and its table may change meanwhile: then values are read, rounded
-and compared otherwise than the planner's own definition says.
+hours where it waits in a queue or where its transaction stays open, and its table may change
+meanwhile: then values are read, rounded and compared otherwise than the planner's own definition
+says.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import zip_longest
 from typing import Any
 
-from bridge.errors import InvalidRequest, UnsupportedType
+from bridge.errors import InvalidRequest, TableChanged, UnsupportedType
 from bridge.planner.report import IndexNotUsed
 from bridge.table.hive_properties import OPEN_CSV, SERDE
 from bridge.table.model import Column, Table
@@ -48,8 +51,6 @@ def parse_compiled(text: str) -> Compiled | None:
     try:
         body = json.loads(text)
         return Compiled(_columns(body["columns"]), _columns(body["keys"]))
-    except UnsupportedType:
-        return None
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise InvalidRequest(
             f"a table's columns cannot be read: {error}",
@@ -61,8 +62,12 @@ def _columns(given: Any) -> Columns:
     return tuple((str(name).lower(), _spelled(str(type))) for name, type in given)
 
 
+@lru_cache(1024)
 def _spelled(type: str) -> str:
-    return str(parse_hive_type(type.lower()))
+    try:
+        return str(parse_hive_type(type.lower()))
+    except UnsupportedType:  # such as a struct's field with a colon in its name
+        return type.lower()
 
 
 def compiled_with(table: Table, compiled: Compiled | None) -> bool:
@@ -74,6 +79,31 @@ def compiled_with(table: Table, compiled: Compiled | None) -> bool:
         # Whatever the metastore says, its reader gives texts.
         columns = tuple((name, str(STRING)) for name, _ in columns)
     return (columns, compiled.keys) == (_of(table.columns), _of(table.partition_keys))
+
+
+def require_compiled(table: Table, text: str) -> None:
+    """Refuses a scan that reads the table under other columns, types or keys.
+
+    Args:
+        text: the option ``table_columns``; empty: nothing is compared.
+
+    Errors:
+        TableChanged, InvalidRequest.
+    """
+    compiled = parse_compiled(text)
+    if not text or compiled_with(table, compiled):
+        return
+    told = () if compiled is None else (*compiled.columns, *compiled.keys)
+    pairs = zip_longest(told, (*_of(table.columns), *_of(table.partition_keys)))
+    one, other = next(((a, b) for a, b in pairs if a != b), (None, None))
+    raise TableChanged(
+        f"the query was analysed with {_shown(one)} in {table.name}, which now has {_shown(other)}",
+        "run the query again",
+    )
+
+
+def _shown(column: tuple[str, str] | None) -> str:
+    return "no such column or key" if column is None else f"{column[0]} {column[1]}"[:200]
 
 
 def _of(columns: tuple[Column, ...]) -> Columns:

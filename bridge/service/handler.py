@@ -20,6 +20,7 @@ from bridge.engines.translation import Translation
 from bridge.errors import BridgeError, InvalidRequest, UnsupportedTable
 from bridge.expression.nodes import AlwaysTrue
 from bridge.planner.dynamic_filter_wait import filter_wait
+from bridge.planner.open_snapshots import OpenSnapshot
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest, SortKey
 from bridge.planner.scan_plan import ScanPlan
@@ -30,7 +31,12 @@ from bridge.service._gen import ttypes
 from bridge.service.admission import Admission
 from bridge.service.answering import aggregate
 from bridge.service.codec import PROTOCOL, check_protocol, encode_batch, failure_of
-from bridge.service.compiled import OTHER_COLUMNS, compiled_with, parse_compiled
+from bridge.service.compiled import (
+    OTHER_COLUMNS,
+    compiled_with,
+    parse_compiled,
+    require_compiled,
+)
 from bridge.service.expected_tables import ExpectedTables
 from bridge.service.fair_lock import FairLock
 from bridge.service.indexed_tables import IndexedTables
@@ -365,16 +371,28 @@ class PlannerHandler:
     def _open(self, request: ttypes.PlanRequest, *, keep_paths: bool = False) -> SplitSource:
         settings = self._split_settings(dict(request.options or {}))
         scan = self._scan(request)
-        opened = self._planner.snapshot(scan)
-        refuse_unreadable(opened.snapshot.table, engine(request.engine))
+        opened = self._snapshot(request, scan)
         with self._turns.turn():
             plan = self._planner.open(scan, opened)
             return SplitSource(plan, self._pool, settings, keep_paths=keep_paths)
 
     def _plan(self, request: ttypes.PlanRequest) -> ScanPlan:
-        plan = self._planner.plan(self._scan(request))
-        refuse_unreadable(plan.table, engine(request.engine))
-        return plan
+        scan = self._scan(request)
+        return self._planner.open(scan, self._snapshot(request, scan))
+
+    def _snapshot(self, request: ttypes.PlanRequest, scan: ScanRequest) -> OpenSnapshot:
+        """What the scan sees of its table, under the columns that its query was analysed with.
+
+        Errors: TableChanged; as `Planner.snapshot`, `refuse_unreadable`.
+        """
+        told = (request.options or {}).get("table_columns", "")
+        opened = self._planner.snapshot(scan)
+        if told and not compiled_with(opened.snapshot.table, parse_compiled(told)):
+            self._planner.newest_table(scan.table)
+            opened = self._planner.snapshot(scan)
+        require_compiled(opened.snapshot.table, told)
+        refuse_unreadable(opened.snapshot.table, engine(request.engine))
+        return opened
 
     def _scan(self, request: ttypes.PlanRequest) -> ScanRequest:
         check_protocol(request.protocol)

@@ -31,11 +31,25 @@ from bridge.storage.listed_files import mask
 from bridge.storage.port import EMPTY, FileTable
 from bridge.storage.requests import carried
 
+_START_AFTER = frozenset({"s3", "gs"})
+"""Stores that list keys in their order, so that a listing can start at one.
+
+Azure does not with a hierarchical namespace: there ``a/1`` comes before ``a-1``.
+"""
+_UNORDERED = ("--x-s3", "--xa-s3")
+"""How names of S3's directory buckets and of their access points end. These list keys in no order,
+and from the first on."""
 Listed = Callable[[str | None, str | None], Iterator[FileTable]]
 """Pages of the files after a name; the last of them is the first that reaches past another name.
 
 Errors: OutOfOrder.
 """
+
+
+def lists_from_anywhere(uri: str) -> bool:
+    """Whether a listing that starts after a path takes only the requests of the pages read."""
+    scheme, _, place = uri.partition("://")
+    return scheme in _START_AFTER and not place.partition("/")[0].endswith(_UNORDERED)
 
 
 class OutOfOrder(Exception):

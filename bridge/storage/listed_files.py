@@ -56,6 +56,15 @@ def inside(prefix: str) -> str:
     return prefix.removesuffix("/") + "/"
 
 
+def directly_in(prefix: str, files: FileTable) -> FileTable:
+    depth = inside(prefix).count("/")
+    return files.filter(mask(pc.equal(pc.count_substring(files.paths, "/"), depth)))
+
+
+def following(files: FileTable, name: str | None) -> FileTable:
+    return files if name is None else files.filter(mask(pc.greater(files.paths, name)))
+
+
 def listed_files(base: str, prefix: str, batch: pa.RecordBatch) -> FileTable:
     """The files of the client's page, without the marker of the directory that is listed."""
     if not batch.num_rows:

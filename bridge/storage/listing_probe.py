@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from bridge.errors import StorageFailure
-from bridge.storage.objectstore import ObjectStorage, lists_from_anywhere
+from bridge.storage.key_ranges import lists_from_anywhere
+from bridge.storage.objectstore import ObjectStorage
 from bridge.storage.uri import join, parse
 
 

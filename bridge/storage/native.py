@@ -19,6 +19,12 @@ from obstore.exceptions import GenericError
 from bridge.storage import again
 
 T = TypeVar("T")
+
+
+class NoAnswer(GenericError):
+    """A call has not ended in `again.DEADLINE`; perhaps it goes on, page by page."""
+
+
 CONNECTIONS = 128
 """Calls that run at once, unless a setting says less."""
 _AT_ONCE = 10
@@ -51,7 +57,7 @@ def awaited(call: Callable[[], Awaitable[T]], *, late: bool = True) -> T:
     Args:
         late: False for one that has a bound of its own, which its progress may move.
 
-    Errors: its own; GenericError: there was none in `again.DEADLINE`.
+    Errors: its own; NoAnswer: there was none in `again.DEADLINE`.
     """
     return all_awaited([call], late=late)[0]
 
@@ -68,7 +74,7 @@ def all_awaited(calls: Sequence[Callable[[], Awaitable[T]]], *, late: bool = Tru
                     return await call()
             except TimeoutError as error:
                 said = f"no answer within {again.DEADLINE:g} s (kind: Timeout)"
-                raise GenericError(said) from error
+                raise NoAnswer(said) from error
 
     async def run() -> list[T]:
         if len(calls) == 1:

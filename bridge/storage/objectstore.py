@@ -16,20 +16,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from obstore.exceptions import BaseError, GenericError, NotFoundError
 
-from bridge.errors import BridgeError, FileShort, FileUnreadable, InvalidUri, StorageFailure
+from bridge.errors import BridgeError, FileUnreadable, InvalidUri, StorageFailure
 from bridge.storage.again import Patience, again, repeated
 from bridge.storage.atomic_create import AtomicCreate
-from bridge.storage.key_ranges import Order, OutOfOrder, list_ranges
-from bridge.storage.listed_files import distinct, inside, listed_files, mask, require_inside
+from bridge.storage.key_ranges import Order, OutOfOrder, list_ranges, lists_from_anywhere
+from bridge.storage.listed_files import (
+    directly_in,
+    distinct,
+    following,
+    inside,
+    listed_files,
+    mask,
+    require_inside,
+)
 from bridge.storage.listing_end import LAST, Known, ListingEnd
-from bridge.storage.native import all_awaited, awaited
+from bridge.storage.native import NoAnswer, all_awaited, awaited
 from bridge.storage.object_client import Store, open_store
 from bridge.storage.odd_keys import (
     OddKey,
-    client_of,
+    OddKeys,
     holds_marker,
     is_odd,
     is_unnamed,
+    marker_names,
     odd_key_in,
     require_nameable,
 )
@@ -44,7 +53,7 @@ from bridge.storage.port import (
     join_tables,
     sort,
 )
-from bridge.storage.ranges import cut, join_ranges
+from bridge.storage.ranges import cut, join_ranges, require_length
 from bridge.storage.requests import asked, carried
 from bridge.storage.store_errors import NO_BUCKET, STORE_ERRORS, failure, unreadable
 from bridge.storage.uri import Location, parse
@@ -63,20 +72,6 @@ _ENDS = 3
 _COPIED_AT_ONCE = 5 * 1024**3
 """S3 copies larger files only part by part."""
 _PART = 64 * 1024**2
-_START_AFTER = frozenset({"s3", "gs"})
-"""Stores that list keys in their order, so that a listing can start at one.
-
-Azure does not with a hierarchical namespace: there ``a/1`` comes before ``a-1``.
-"""
-_UNORDERED = ("--x-s3", "--xa-s3")
-"""How names of S3's directory buckets and of their access points end. These list keys in no order,
-and from the first on."""
-
-
-def lists_from_anywhere(uri: str) -> bool:
-    """Whether a listing that starts after a path takes only the requests of the pages read."""
-    scheme, _, place = uri.partition("://")
-    return scheme in _START_AFTER and not place.partition("/")[0].endswith(_UNORDERED)
 
 
 class ObjectStorage:
@@ -85,6 +80,7 @@ class ObjectStorage:
     def __init__(self, place: Location, options: Mapping[str, str]) -> None:
         self._base = f"{place.scheme}://{place.authority}/"
         self._store = open_store(place, options)
+        self._odd = OddKeys(self._store)
         self._creation = AtomicCreate(self._store, self._base)
         self._ordered = lists_from_anywhere(self._base)
         timeout = float(options.get("timeout", "60"))
@@ -102,14 +98,14 @@ class ObjectStorage:
     ) -> Iterator[FileTable]:
         bounds = self._bounds(prefix, hints) if start_after is None else []
         if not bounds and not recursive:
-            yield from _some(_after(self._flat(prefix)[0], start_after))
+            yield from _some(following(self._flat(prefix)[0], start_after))
             return
         given, count = [EMPTY.paths], 0
         if self._ordered:
             try:
                 with closing(self._by_name(prefix, start_after, bounds)) as pages:
                     for page in pages:
-                        files = page if recursive else _directly_in(prefix, page)
+                        files = page if recursive else directly_in(prefix, page)
                         count += len(files)
                         if count <= _HELD:
                             given.append(files.paths)
@@ -117,9 +113,9 @@ class ObjectStorage:
                 return
             except OutOfOrder as error:
                 self._require_held(prefix, count, error)
-        whole = _after(self._whole(prefix), start_after)
+        whole = following(self._whole(prefix), start_after)
         if not recursive:
-            whole = _directly_in(prefix, whole)
+            whole = directly_in(prefix, whole)
         known = pc.is_in(whole.paths, value_set=pa.concat_arrays(given))
         yield from _some(whole.filter(mask(pc.invert(known))))
 
@@ -345,10 +341,22 @@ class ObjectStorage:
                 ordered = sort(page)
                 require_inside(prefix, ordered)
                 files = page.filter(page.sizes > 0).paths
-                if self._end.lists and holds_marker(files, before):
+                if self._end.lists and (holds_marker(files, before) or self._lacks(page)):
                     raise OddKey(f"{prefix}: perhaps a directory's marker with content")
                 before = files[-1].as_py() if len(files) else before
                 yield ordered, files
+
+    def _lacks(self, page: FileTable) -> bool:
+        """Whether there is no file of a name that looks like that of a directory's marker."""
+        keys = [self._key(name) for name in marker_names(page)]
+        if not keys:
+            return False
+        asked("look", len(keys))
+        try:
+            all_awaited([partial(obstore.head_async, self._store, key) for key in keys])
+        except STORE_ERRORS as error:  # others are left to the reader of the file
+            return isinstance(error, NotFoundError | FileNotFoundError)
+        return False
 
     def _accepted(self, call: Callable[[], Awaitable[T]]) -> T:
         """Part of a listing by the client. Errors: BaseError; OddKey: it has odd keys."""
@@ -375,9 +383,14 @@ class ObjectStorage:
                     self._base + directory.removesuffix("/") for directory in below
                 )
             asked("list")
-            found = self._accepted(
-                lambda: obstore.list_with_delimiter_async(self._store, key, return_arrow=True)
-            )
+            try:
+                found = self._accepted(
+                    lambda: obstore.list_with_delimiter_async(self._store, key, return_arrow=True)
+                )
+            except NoAnswer as error:
+                if self._end.lists:  # page by page, so that progress is seen
+                    raise OddKey(f"{prefix}: perhaps very many names") from error
+                return self._spread(prefix)
             files = [
                 listed_files(self._base, prefix, batch)
                 for batch in pa.table(found["objects"]).to_batches()
@@ -387,6 +400,14 @@ class ObjectStorage:
             return distinct(prefix, join_tables(files)), directories
 
         return self._proven(prefix, ask)
+
+    def _spread(self, prefix: str) -> tuple[FileTable, list[str]]:
+        """As `_flat`, from all that is below: the client gives such a listing page by page."""
+        files, start = self._whole(prefix), len(inside(prefix))
+        paths = files.paths.to_pylist()
+        below = sorted({p[: p.index("/", start)] for p in paths if "/" in p[start:]})
+        named = pc.is_in(files.paths, value_set=pa.array(below, pa.large_string()))
+        return directly_in(prefix, files.filter(~mask(named) | (files.sizes > 0))), below
 
     def list_directories(self, prefix: str) -> list[str]:
         return self._flat(prefix)[1]
@@ -448,7 +469,7 @@ class ObjectStorage:
             raise unreadable(error, uri) from error
         held = []
         for (start, end), (part, _) in zip(joined, found, strict=True):
-            _check_length(uri, start, end, len(part))
+            require_length(uri, start, end, len(part))
             held.append((start, part))
         return [cut(held, start, end) or b"" for start, end in ranges], [here for _, here in found]
 
@@ -544,7 +565,7 @@ class ObjectStorage:
             raise failure(error, uri) from error
 
     def _place(self, uri: str) -> tuple[Store, str]:
-        return client_of(self._store, self._key(uri))
+        return self._odd.client_of(self._key(uri))
 
     def _own(self, uri: str) -> str:
         """The key of what is written here. Errors: InvalidUri: the client cannot name it."""
@@ -573,22 +594,6 @@ def _state(uri: str, meta: Any) -> FileStat:
 
 def _plain(etag: str | None) -> str | None:
     return None if etag is None else etag.strip('"')
-
-
-def _check_length(uri: str, start: int, end: int, length: int) -> None:
-    if length != end - start:
-        raise FileShort(
-            f"{uri} ends before byte {end}", "the file was cut or rewritten: refresh the index"
-        )
-
-
-def _directly_in(prefix: str, files: FileTable) -> FileTable:
-    depth = inside(prefix).count("/")
-    return files.filter(mask(pc.equal(pc.count_substring(files.paths, "/"), depth)))
-
-
-def _after(files: FileTable, name: str | None) -> FileTable:
-    return files if name is None else files.filter(mask(pc.greater(files.paths, name)))
 
 
 def _some(files: FileTable) -> list[FileTable]:

@@ -9,6 +9,7 @@ object of an odd key by a client whose address holds the odd part. No address ca
 from __future__ import annotations
 
 import re
+from functools import lru_cache, partial
 from typing import Any
 from urllib.parse import quote
 
@@ -19,10 +20,16 @@ from obstore.store import S3Store
 
 from bridge.errors import InvalidUri
 from bridge.storage.object_client import Store, bucket_address, store_at
+from bridge.storage.port import FileTable
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _EMPTY = re.compile(r"(?:\A|/)\.{0,2}(?:/|\Z)")
 _DOTS = re.compile(r"(?:\A|/)\.{1,2}(?:/|\Z)")
+_CLIENTS = 64
+_MARKER = 1024
+"""Bytes of a marker at most: what tools write into it is a word, or nothing."""
+_MARKERS = 3
+"""In a page of a listing: each costs a request."""
 _REFUSED = "object with invalid path: "
 """Before what the client tells of a listed object whose name it refuses."""
 
@@ -56,23 +63,33 @@ def require_nameable(key: str) -> str:
     return key
 
 
-def client_of(store: Store, key: str) -> tuple[Store, str]:
-    """A client, and the key by which it reads an object and looks at it.
+class OddKeys:
+    """The clients of a bucket for objects that its own client cannot name, the last ones held."""
 
-    Errors: InvalidUri: the object cannot be named.
-    """
-    if not is_odd(key):
-        return store, key
-    if not isinstance(store, S3Store) or _DOTS.search(key):
-        return store, require_nameable(key)
-    above, _, name = key.rpartition("/")
-    bucket = bucket_address(store)
-    if is_odd(name):  # the client adds a slash and a key: S3 ignores parameters that begin with x-
-        return store_at(store, f"{bucket}/{quote(key)}?x-key="), "x"
-    while above and not is_odd(above.rpartition("/")[2]) and not above.endswith("/"):
-        above, _, part = above.rpartition("/")
-        name = f"{part}/{name}"
-    return store_at(store, f"{bucket}/{quote(above)}"), name
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        if isinstance(store, S3Store):
+            self._at = lru_cache(_CLIENTS)(partial(store_at, store))
+            self._bucket = lru_cache(1)(partial(bucket_address, store))
+
+    def client_of(self, key: str) -> tuple[Store, str]:
+        """A client, and the key by which it reads an object and looks at it.
+
+        Errors: InvalidUri: the object cannot be named.
+        """
+        if not is_odd(key):
+            return self._store, key
+        if not isinstance(self._store, S3Store) or _DOTS.search(key):
+            return self._store, require_nameable(key)
+        above, _, name = key.rpartition("/")
+        bucket = self._bucket()
+        # The client adds a slash and a key: S3 ignores parameters that begin with x-
+        if is_odd(name):
+            return self._at(f"{bucket}/{quote(key)}?x-key="), "x"
+        while above and not is_odd(above.rpartition("/")[2]) and not above.endswith("/"):
+            above, _, part = above.rpartition("/")
+            name = f"{part}/{name}"
+        return self._at(f"{bucket}/{quote(above)}"), name
 
 
 def holds_marker(paths: pa.Array, before: str | None) -> bool:
@@ -87,3 +104,16 @@ def holds_marker(paths: pa.Array, before: str | None) -> bool:
     lengths = pc.binary_length(paths).to_numpy(zero_copy_only=False)
     longer: Any = np.flatnonzero(lengths[1:] > lengths[:-1] + 1).tolist()
     return any(paths[i + 1].as_py().startswith(f"{paths[i].as_py()}/") for i in longer)
+
+
+def marker_names(page: FileTable) -> list[str]:
+    """Files that may be markers of directories with content, and nothing below them.
+
+    They are few, small, and have no extension; what are many files of this kind is data.
+    """
+    small = (page.sizes > 0) & (page.sizes <= _MARKER)
+    if not small.any():
+        return []
+    paths = page.paths.filter(pa.array(small))
+    found: list[str] = paths.filter(pc.match_substring_regex(paths, r"/[^/.]*\z")).to_pylist()
+    return found if len(found) <= _MARKERS else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bridge.errors import FileShort
 from bridge.storage.port import Range
 
 GAP = 256 * 1024
@@ -35,3 +36,11 @@ def cut(parts: Sequence[tuple[int, bytes]], start: int, end: int) -> bytes | Non
         if at <= start and end <= at + len(part):
             return part if len(part) == end - start else part[start - at : end - at]
     return None
+
+
+def require_length(uri: str, start: int, end: int, length: int) -> None:
+    """Errors: FileShort: bytes ``start`` to ``end`` were not all there."""
+    if length != end - start:
+        raise FileShort(
+            f"{uri} ends before byte {end}", "the file was cut or rewritten: refresh the index"
+        )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from io import BytesIO
@@ -227,6 +228,33 @@ def test_47_a_token_that_repeats_ends_in_an_error(
     for recursive in (True, False):
         with pytest.raises(StorageFailure):
             open_storage(options=store.options).list_all(ROOT, recursive=recursive)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.rule("47")
+def test_47_a_listing_that_goes_on_has_no_bound_in_all(
+    own: bool, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a directory with many names, whether we can list it by ourselves or not."""
+    monkeypatch.setattr("bridge.storage.again.DEADLINE", 1.5)
+    if not own:
+        monkeypatch.setattr("bridge.storage.listing_end.ListingEnd.lists", False)
+        monkeypatch.setattr("bridge.storage.objectstore._PAGE", store.page)
+    for i in range(30):
+        store.put(f"t/f{i:02}", b"x")
+        store.put(f"t/d{i % 5}/f{i:02}", b"x")
+        store.put(f"t/d{i % 5}/", b"")
+
+    def slow(asked: Asked, answer: Answer) -> Answer:
+        time.sleep(0.25 if asked.listing else 0)
+        return answer
+
+    store.lie = slow
+    storage = open_storage(options=store.options)
+    found = storage.list_all(ROOT, recursive=False)
+    assert found.paths.to_pylist() == [f"{ROOT}/f{i:02}" for i in range(30)]
+    assert storage.list_directories(ROOT) == [f"{ROOT}/d{i}" for i in range(5)]
 
 
 def test_43_a_table_whose_listing_is_a_login_is_an_error(store: MemoryStore) -> None:

@@ -158,13 +158,13 @@ class Lake:
             **options,
         )
 
-    def planner(self) -> Planner:
+    def planner(self, metadata_ttl: float = 0.0) -> Planner:
         views = IndexViews(lambda table: self.store(), self.root / "cache", 0.0)
         return Planner(
             self,
             views,
             DirectoryLister(self.storage, 4, recursive=self.recursive),
-            metadata_ttl=0.0,
+            metadata_ttl=metadata_ttl,
         )
 
     def snapshot(self, limits: CacheLimits | None = None) -> IndexSnapshot:

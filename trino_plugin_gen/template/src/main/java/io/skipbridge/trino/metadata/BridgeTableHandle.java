@@ -16,6 +16,7 @@ import static java.util.Objects.requireNonNull;
  *
  * @param readVersion of the table; empty for the newest
  * @param snapshotId of the version that the query's metadata described; empty where the planner named none
+ * @param tableColumns that the query was analysed with, as JSON: the planner plans under these or fails
  * @param filter skips files; the engine evaluates it too, unless it is enforced
  * @param enforced whether every row of every planned file satisfies {@code filter}, so that the engine dropped it
  * @param unenforcedConstraint arrived after {@code filter} was enforced: it skips files, and the engine evaluates it
@@ -31,6 +32,7 @@ public record BridgeTableHandle(
         String readVersion,
         String snapshotId,
         String timeZone,
+        String tableColumns,
         List<BridgeColumnHandle> partitionKeys,
         ScanFilter filter,
         boolean enforced,
@@ -49,6 +51,7 @@ public record BridgeTableHandle(
         requireNonNull(readVersion, "readVersion is null");
         requireNonNull(snapshotId, "snapshotId is null");
         requireNonNull(timeZone, "timeZone is null");
+        requireNonNull(tableColumns, "tableColumns is null");
         partitionKeys = List.copyOf(partitionKeys);
         requireNonNull(filter, "filter is null");
         requireNonNull(unenforcedConstraint, "unenforcedConstraint is null");
@@ -68,6 +71,7 @@ public record BridgeTableHandle(
                 table.readVersion(),
                 columns.description().snapshotId(),
                 timeZone,
+                columns.description().compiledColumns(),
                 columns.handles().values().stream().filter(column -> column.kind() == ColumnKind.PARTITION_KEY).toList(),
                 ScanFilter.ALL,
                 false,
@@ -109,27 +113,27 @@ public record BridgeTableHandle(
 
     BridgeTableHandle withFilter(ScanFilter newFilter, boolean newEnforced, Optional<String> newPlanner)
     {
-        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, partitionKeys, newFilter, newEnforced, unenforcedConstraint, limit, order, columns, newPlanner.or(() -> planner), aggregateRows);
+        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, tableColumns, partitionKeys, newFilter, newEnforced, unenforcedConstraint, limit, order, columns, newPlanner.or(() -> planner), aggregateRows);
     }
 
     BridgeTableHandle withUnenforcedConstraint(ScanFilter newConstraint)
     {
-        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, partitionKeys, filter, enforced, newConstraint, limit, order, columns, planner, aggregateRows);
+        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, tableColumns, partitionKeys, filter, enforced, newConstraint, limit, order, columns, planner, aggregateRows);
     }
 
     BridgeTableHandle withLimit(long newLimit, List<SortKey> newOrder)
     {
-        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, partitionKeys, filter, enforced, unenforcedConstraint, OptionalLong.of(newLimit), newOrder, columns, planner, aggregateRows);
+        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, tableColumns, partitionKeys, filter, enforced, unenforcedConstraint, OptionalLong.of(newLimit), newOrder, columns, planner, aggregateRows);
     }
 
     BridgeTableHandle withColumns(List<String> newColumns)
     {
-        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, partitionKeys, filter, enforced, unenforcedConstraint, limit, order, Optional.of(newColumns), planner, aggregateRows);
+        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, tableColumns, partitionKeys, filter, enforced, unenforcedConstraint, limit, order, Optional.of(newColumns), planner, aggregateRows);
     }
 
     BridgeTableHandle withAggregateRows(AggregateRows newRows)
     {
-        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, partitionKeys, filter, enforced, unenforcedConstraint, limit, order, columns, planner, Optional.of(newRows));
+        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, tableColumns, partitionKeys, filter, enforced, unenforcedConstraint, limit, order, columns, planner, Optional.of(newRows));
     }
 
     @Override

@@ -106,7 +106,7 @@ class PlannerStatistics
                 filter.written(),
                 List.of(),
                 OptionalLong.empty(),
-                PlanRequest.zoneOption(timeZone),
+                PlanRequest.options(timeZone, table.tableColumns()),
                 List.of(),
                 false,
                 table.readVersion(),

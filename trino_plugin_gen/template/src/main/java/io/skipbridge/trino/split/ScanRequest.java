@@ -9,7 +9,6 @@ import io.trino.spi.connector.ConnectorContext;
 import io.trino.spi.connector.ConnectorSession;
 import io.trino.spi.connector.Constraint;
 
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -35,7 +34,7 @@ record ScanRequest(PlanRequest plan, String unenforcedConstraint, Optional<Strin
         boolean ordered = table.whole() && !table.order().isEmpty();
         boolean stops = ordered || (table.whole() && !joined);
         String unenforced = table.enforced() ? table.unenforcedConstraint().and(constraint).written() : "";
-        Map<String, String> options = new HashMap<>(PlanRequest.zoneOption(table.timeZone()));
+        Map<String, String> options = PlanRequest.options(table.timeZone(), table.tableColumns());
         options.put("pruning_enabled", Boolean.toString(BridgeSession.pruningEnabled(session)));
         options.put("workers", Integer.toString(context.getNodeManager().getWorkerNodes().size()));
         PlanRequest plan = new PlanRequest(

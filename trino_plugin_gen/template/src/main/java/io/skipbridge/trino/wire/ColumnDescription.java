@@ -7,11 +7,13 @@ import java.util.OptionalDouble;
 /**
  * One column as the planner describes it; statistics are absent when unknown.
  *
+ * @param hiveType its type in Hive's words
  * @param engineType empty if Trino has no such type: the column only takes its place
  * @param overlapping whether the values of each file overlap those of another, so that hardly a condition on it holds for a whole file
  */
 public record ColumnDescription(
         String name,
+        String hiveType,
         String engineType,
         boolean partitionKey,
         Optional<String> comment,
@@ -25,6 +27,7 @@ public record ColumnDescription(
     static ColumnDescription read(BinaryReader reader)
     {
         String name = "";
+        String hiveType = "";
         String engineType = "";
         boolean partitionKey = false;
         boolean overlapping = false;
@@ -51,12 +54,13 @@ public record ColumnDescription(
                 String text = reader.string();
                 switch (id) {
                     case 1 -> name = text;
+                    case 2 -> hiveType = text;
                     case 3 -> engineType = text;
                     case 5 -> comment = Optional.of(text);
                     default -> {}
                 }
             }
         }
-        return new ColumnDescription(name, engineType, partitionKey, comment, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], overlapping);
+        return new ColumnDescription(name, hiveType, engineType, partitionKey, comment, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], overlapping);
     }
 }

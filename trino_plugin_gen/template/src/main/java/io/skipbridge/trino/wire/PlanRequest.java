@@ -1,5 +1,6 @@
 package io.skipbridge.trino.wire;
 
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
@@ -31,6 +32,7 @@ public record PlanRequest(
         int firstSplits)
 {
     private static final String TIME_ZONE = "timestamp_zone";
+    private static final String TABLE_COLUMNS = "table_columns";
 
     public PlanRequest(
             String schemaName,
@@ -45,10 +47,15 @@ public record PlanRequest(
         this(schemaName, tableName, queryId, engineVersion, predicate, projectedColumns, limit, options, List.of(), false, "", "", List.of(), 0);
     }
 
-    /** Options of a scan that reads UTC timestamps in this zone. For UTC there are none. */
-    public static Map<String, String> zoneOption(String timeZone)
+    /** Options of a scan that reads UTC timestamps in this zone, of a table that was analysed with these columns. */
+    public static Map<String, String> options(String timeZone, String tableColumns)
     {
-        return timeZone.equals("UTC") ? Map.of() : Map.of(TIME_ZONE, timeZone);
+        Map<String, String> options = new HashMap<>();
+        if (!timeZone.equals("UTC")) {
+            options.put(TIME_ZONE, timeZone);
+        }
+        options.put(TABLE_COLUMNS, tableColumns);
+        return options;
     }
 
     void write(BinaryWriter writer)

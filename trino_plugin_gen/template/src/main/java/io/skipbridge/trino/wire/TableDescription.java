@@ -1,6 +1,10 @@
 package io.skipbridge.trino.wire;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.ObjectMapper;
+
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
 
@@ -25,6 +29,24 @@ public record TableDescription(
         String readVersion,
         String tableFormat)
 {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    /** Names and types of all columns and partition keys as JSON; with it the planner answers under these, or not at all. */
+    public String compiledColumns()
+    {
+        try {
+            return JSON.writeValueAsString(Map.of("columns", pairs(false), "keys", pairs(true)));
+        }
+        catch (JsonProcessingException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    private List<List<String>> pairs(boolean keys)
+    {
+        return columns.stream().filter(column -> column.partitionKey() == keys).map(column -> List.of(column.name(), column.hiveType())).toList();
+    }
+
     static TableDescription read(BinaryReader reader)
     {
         String[] texts = {"", "", "", "", "", "", "", null, null, null, "", "", ""};

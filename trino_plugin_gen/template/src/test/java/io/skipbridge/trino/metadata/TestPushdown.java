@@ -164,7 +164,7 @@ class TestPushdown
     private static BridgeTableHandle table()
     {
         return new BridgeTableHandle(
-                "db", "t", "", "", "UTC", List.of(), ScanFilter.ALL, false, ScanFilter.ALL, OptionalLong.empty(), List.of(), Optional.empty(), Optional.empty(), Optional.empty());
+                "db", "t", "", "", "UTC", "", List.of(), ScanFilter.ALL, false, ScanFilter.ALL, OptionalLong.empty(), List.of(), Optional.empty(), Optional.empty(), Optional.empty());
     }
 
     private static ConnectorSession session(String query, boolean answers)

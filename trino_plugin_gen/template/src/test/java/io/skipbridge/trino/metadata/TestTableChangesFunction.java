@@ -94,7 +94,7 @@ class TestTableChangesFunction
                 BridgeColumnHandle key = new BridgeColumnHandle("p", VARCHAR, ColumnKind.PARTITION_KEY, 0);
                 BridgeColumnHandle data = new BridgeColumnHandle("x", BIGINT, ColumnKind.DATA, 0);
                 BridgeTableHandle table = new BridgeTableHandle(
-                        version.name().getSchemaName(), version.name().getTableName(), version.readVersion(), "", "UTC", List.of(key), ScanFilter.ALL, false, ScanFilter.ALL,
+                        version.name().getSchemaName(), version.name().getTableName(), version.readVersion(), "", "UTC", "", List.of(key), ScanFilter.ALL, false, ScanFilter.ALL,
                         OptionalLong.empty(), List.of(), Optional.empty(), Optional.empty(), Optional.empty());
                 return new TableChanges(table, List.of(data, key));
             }

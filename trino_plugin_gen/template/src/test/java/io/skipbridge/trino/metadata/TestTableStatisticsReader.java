@@ -54,6 +54,6 @@ class TestTableStatisticsReader
     private static ColumnDescription column(double value)
     {
         OptionalDouble some = OptionalDouble.of(value);
-        return new ColumnDescription("a", "bigint", false, Optional.empty(), some, some, OptionalDouble.of(Double.NaN), some, some, false);
+        return new ColumnDescription("a", "bigint", "bigint", false, Optional.empty(), some, some, OptionalDouble.of(Double.NaN), some, some, false);
     }
 }

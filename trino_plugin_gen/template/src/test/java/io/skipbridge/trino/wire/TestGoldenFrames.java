@@ -18,6 +18,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HexFormat;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -291,6 +292,7 @@ class TestGoldenFrames
     {
         return new ColumnDescription(
                 said.get("name").asText(),
+                said.get("hive_type").asText(),
                 said.get("engine_type").asText(),
                 said.get("partition_key").asBoolean(),
                 text(said, "comment"),
@@ -326,7 +328,7 @@ class TestGoldenFrames
 
     private static Map<String, String> map(JsonNode said)
     {
-        Map<String, String> found = new HashMap<>();
+        Map<String, String> found = new LinkedHashMap<>();
         said.fields().forEachRemaining(entry -> found.put(entry.getKey(), entry.getValue().asText()));
         return found;
     }
