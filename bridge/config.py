@@ -17,10 +17,11 @@ from pathlib import Path
 
 from platformdirs import user_cache_dir, user_config_dir
 
-from bridge.errors import InvalidConfiguration
+from bridge.errors import InvalidConfiguration, InvalidRequest
+from bridge.types import whole_number
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(|B|KB|KIB|MB|MIB|GB|GIB)", re.IGNORECASE)
-_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
+_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]+)?)\s*(|B|KB|KIB|MB|MIB|GB|GIB)", re.IGNORECASE)
+_TIME = re.compile(r"([0-9]{1,18}(?:\.[0-9]+)?)\s*(ms|s|m|h|d)")
 _UNITS = {
     "": 1,
     "B": 1,
@@ -328,9 +329,9 @@ class Config:
 
     def integer(self, key: str) -> int:
         setting = self.setting(key)
-        if not re.fullmatch(r"\d+", setting.text):
+        value, option = whole_number(setting.text), _BY_KEY[key]
+        if value is None:
             raise _invalid(key, setting, "a whole number")
-        value, option = int(setting.text), _BY_KEY[key]
         if value < option.least:
             raise _invalid(key, setting, f"a whole number of at least {option.least}")
         if option.most is not None and value > option.most:
@@ -374,6 +375,15 @@ def parse_size(text: str, key: str = "size", origin: str = "value") -> int:
     if match is None:
         raise _invalid(key, Setting(text, origin), "a size such as 64KiB or 128MiB")
     return int(float(match[1]) * _UNITS[match[2].upper()])
+
+
+def parse_address(text: str, example: str = "host:port") -> tuple[str, int]:
+    """The host and the port of an address. Errors: InvalidRequest."""
+    host, _, digits = text.rpartition(":")
+    port = whole_number(digits)
+    if not host or port is None or not 0 < port < 65536:
+        raise InvalidRequest(f"not an address: {text!r}", f"give {example}")
+    return host, port
 
 
 def config_file() -> Path:

@@ -42,7 +42,7 @@ from bridge.index.kinds.kind import (
 )
 from bridge.index.kinds.payload import Payload
 from bridge.index.kinds.source import column_source
-from bridge.types import Semantics
+from bridge.types import Semantics, whole_number
 
 Cells = npt.NDArray[np.int64]
 _LEVELS = 16
@@ -68,8 +68,7 @@ class Geo(IndexKind):
     def define(self, text: str) -> Definition:
         found = super().define(text)
         columns = column_texts(found.on)
-        cells = found.option("cells")
-        if len(columns) != 2 or not all(columns) or not cells.isdigit() or not int(cells):
+        if len(columns) != 2 or not all(columns) or not whole_number(found.option("cells")):
             raise InvalidConfiguration(
                 f"geo: {text!r} is not a latitude and a longitude",
                 "write lat,lon or lat,lon:cells=64",

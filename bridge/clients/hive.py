@@ -13,7 +13,8 @@ from thrift.transport.TTransport import (
     TTransportException,
 )
 
-from bridge.errors import EnvironmentMissing, ExternalError, InvalidRequest
+from bridge.config import parse_address
+from bridge.errors import EnvironmentMissing, ExternalError
 
 # NONE, Hive's default, is SASL with a user's name that nobody checks.
 AUTHENTICATIONS = ("NONE", "NOSASL")
@@ -50,18 +51,14 @@ class HiveSession:
         authentication: str = "NONE",
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        host, _, port = address.rpartition(":")
-        if not host or not port.isdecimal():
-            raise InvalidRequest(
-                f"not an address: {address!r}", "give host:port, mostly port 10000"
-            )
+        host, port = parse_address(address, "host:port, mostly port 10000")
         try:
             from pyhive import hive
         except ImportError as error:
             raise EnvironmentMissing(
                 "the Python package pyhive is not installed", "pip install 'skipbridge[hive]'"
             ) from error
-        socket = TSocket(host, int(port))
+        socket = TSocket(host, port)
         socket.setTimeout(_OPEN_TIMEOUT_MS)
         try:
             self._connection = hive.connect(

@@ -9,8 +9,8 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
 from bridge import __version__
-from bridge.config import Config
-from bridge.errors import BridgeError, ExternalError, InvalidRequest
+from bridge.config import Config, parse_address
+from bridge.errors import BridgeError, ExternalError
 from bridge.expression.nodes import AlwaysTrue
 from bridge.jobs.compose import (
     index_root,
@@ -116,10 +116,8 @@ def _planner(config: Config) -> Diagnostic:
 def _trino(address: str) -> Diagnostic:
     import trino
 
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
-        raise InvalidRequest(f"not an address: {address!r}", "give host:port, mostly port 8080")
-    connection = trino.dbapi.connect(host=host, port=int(port), user="skipbridge")
+    host, port = parse_address(address, "host:port, mostly port 8080")
+    connection = trino.dbapi.connect(host=host, port=port, user="skipbridge")
     cursor = connection.cursor()
     try:
         cursor.execute("SELECT node_version FROM system.runtime.nodes WHERE coordinator")

@@ -10,7 +10,8 @@ from thrift.protocol import TBinaryProtocol
 from thrift.Thrift import TException
 from thrift.transport import TSocket, TTransport
 
-from bridge.errors import InvalidRequest, PlannerUnavailable, ProtocolMismatch
+from bridge.config import parse_address
+from bridge.errors import PlannerUnavailable, ProtocolMismatch
 from bridge.service._gen import Planner as PlannerService
 from bridge.service._gen import ttypes
 from bridge.service.codec import PROTOCOL, decode_batch, error_of, mismatch_remedy
@@ -24,11 +25,8 @@ class PlannerClient:
     """
 
     def __init__(self, endpoint: str = "127.0.0.1:9527", timeout: float = 30.0) -> None:
-        host, _, port = endpoint.rpartition(":")
-        if not host or not port.isdigit():
-            raise InvalidRequest(f"not an address: {endpoint!r}", "give host:port")
         self.endpoint = endpoint
-        self._socket = TSocket.TSocket(host, int(port))
+        self._socket = TSocket.TSocket(*parse_address(endpoint))
         self._socket.setTimeout(timeout * 1000)
         self._transport = TTransport.TFramedTransport(self._socket)
         protocol = TBinaryProtocol.TBinaryProtocolAccelerated(self._transport)

@@ -52,7 +52,7 @@ from bridge.splits.source import SplitSource
 from bridge.table.model import TableName
 from bridge.table.read_version import parse_read_version
 from bridge.table.registry import DIRECTORY
-from bridge.types import Semantics
+from bridge.types import Semantics, whole_number
 
 log = logging.getLogger(__name__)
 _SCANS = 64
@@ -461,9 +461,10 @@ def _positive(options: Mapping[str, str], name: str, default: int) -> int:
     text = options.get(name)
     if text is None:
         return default
-    if not (text.isascii() and text.isdigit()) or not 0 < int(text) < 2**40:
+    value = whole_number(text)
+    if value is None or not 0 < value < 2**40:
         raise InvalidRequest(f"{name} is {text!r}", "give a whole number above 0")
-    return int(text)
+    return value
 
 
 def _name(schema: str | None, table: str | None) -> TableName:

@@ -47,6 +47,7 @@ from bridge.storage.object_client import bucket_address, sign, store_at
 from bridge.storage.port import FileTable
 from bridge.storage.requests import asked
 from bridge.storage.uri import without_user
+from bridge.types import whole_number
 
 PAGE = 1_000
 """Names that a store lists in one answer, unless it says otherwise."""
@@ -331,9 +332,9 @@ def _checked(body: bytes, endpoint: str) -> ElementTree.Element:
 
 def _parsed(root: ElementTree.Element, prefix: str) -> _Page:
     keys = _texts(root, "Contents", "Key") + _texts(root, "CommonPrefixes", "Prefix")
-    stated = _said(root, "MaxKeys")
+    stated = whole_number(_said(root, "MaxKeys")) or 0
     truncated = _said(root, "IsTruncated") == "true"
-    full = len(set(keys)) if truncated else int(stated) if stated.isdigit() else 0
+    full = len(set(keys)) if truncated else stated
     return _Page([key for key in keys if key != prefix], full or None)
 
 

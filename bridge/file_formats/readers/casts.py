@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from bridge.types import INTEGER_RANGE, Kind, Type
 
-_INTEGER = re.compile(r"[-+]?\d+")
+_INTEGER = re.compile(r"([-+]?)0*(\d{1,20})")
 _DECIMAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,10})?")
 _DOUBLE = re.compile(
     r"[-+]?(NaN|Infinity|(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?"
@@ -38,9 +38,9 @@ def castable(text: str, type: Type) -> bool:
     if kind is Kind.BOOLEAN:
         return text.isascii() and text.upper() in _FLAGS
     if type.is_integer:
-        trimmed = text.strip(_TRIMMED)
+        whole = _INTEGER.fullmatch(text.strip(_TRIMMED))
         low, high = INTEGER_RANGE[kind]
-        return bool(_INTEGER.fullmatch(trimmed)) and low <= int(trimmed) <= high
+        return whole is not None and low <= int(whole[1] + whole[2]) <= high
     if type.is_floating:
         return bool(_DOUBLE.fullmatch(text.strip(_TRIMMED)))
     if kind is Kind.DECIMAL:

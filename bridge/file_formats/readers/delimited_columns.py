@@ -20,7 +20,7 @@ from bridge.file_formats.readers.lines import ambiguous, header_lines, line_bloc
 from bridge.file_formats.readers.spelled import parse
 from bridge.file_formats.recipe import CAST, FIELDS, Recipe
 from bridge.storage.port import Storage
-from bridge.types import STRING, Kind, Type
+from bridge.types import STRING, Kind, Type, whole_number
 
 _DATES = "skipbridge.date_format"
 _CSV = frozenset({"separatorChar", "quoteChar", "escapeChar", "serialization.format"})
@@ -83,8 +83,9 @@ def text_columns(storage: Storage, uri: str, size: int, recipe: Recipe) -> Colum
     if properties.get("line.delim", "\n") != "\n":
         raise ambiguous(uri, f"its lines end with {properties['line.delim']!r}")
     text = properties.get("field.delim", properties.get("serialization.format", "\x01"))
-    if text.isdigit():
-        text = chr(int(text)) if len(text) < 4 and int(text) < 128 else ""
+    code = whole_number(text)
+    if code is not None:
+        text = chr(code) if len(text) < 4 and code < 128 else ""
     if len(text) != 1 or not text.isascii() or text in '\n\r\0"':
         raise ambiguous(uri, f"its separator is {text!r}")
     null = properties.get("serialization.null.format", "\\N")

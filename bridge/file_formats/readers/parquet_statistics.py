@@ -28,6 +28,7 @@ from bridge.storage.parquet_footer import PHYSICAL, Chunk, End, Leaf, Schema, Sp
 from bridge.storage.parquet_tail import open_footer, read_tail
 from bridge.storage.port import Storage
 from bridge.storage.source import is_passing
+from bridge.types import whole_number
 
 CUT_FROM = 32 * 1024 * 1024
 """Files larger than this are split at row groups, so their offsets are recorded. Bytes."""
@@ -327,7 +328,7 @@ def _hybrid_calendar(end: End) -> bool:
     if keys.get(b"writer.date.proleptic") == b"true":
         return False
     spark = keys.get(b"org.apache.spark.version", b"0").split(b".")[0]
-    return not (spark.isdigit() and int(spark) >= 3)
+    return (whole_number(spark.decode("latin-1")) or 0) < 3
 
 
 def _describe(leaf: Leaf, stored: PhysicalType) -> _Leaf:

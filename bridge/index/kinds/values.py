@@ -46,7 +46,7 @@ from bridge.index.kinds.kind import (
 from bridge.index.kinds.payload import Payload
 from bridge.index.kinds.plain import BITS
 from bridge.index.kinds.source import column_source
-from bridge.types import Kind, NanOrder, Semantics, Type, Value
+from bridge.types import Kind, NanOrder, Semantics, Type, Value, whole_number
 
 _STORED = {
     **dict.fromkeys((Kind.STRING, Kind.VARCHAR), PhysicalType("BYTE_ARRAY", "string")),
@@ -77,7 +77,7 @@ class Values(IndexKind):
     def define(self, text: str) -> Definition:
         found = super().define(text)
         for name in self.options:
-            if not found.option(name).isdigit() or not int(found.option(name)):
+            if not whole_number(found.option(name)):
                 raise InvalidConfiguration(
                     f"values: {name}={found.option(name)!r} is no number", f"{name}=64"
                 )

@@ -238,8 +238,8 @@ def _manifest(storage: Storage, directory: str) -> tuple[str, ...]:
     # The version file names the newest whole manifest: a writer writes the manifest before it.
     newest = max(versions)
     if "_version_" in names:
-        said = storage.read(f"{directory}/_version_").strip()
-        newest = int(said) if said.isdigit() and int(said) in versions else newest
+        named = whole_number(storage.read(f"{directory}/_version_").strip().decode("latin-1"))
+        newest = newest if named is None or named not in versions else named
     uri = f"{directory}/manifest_{newest}"
     try:
         found: Any = json.loads(storage.read(uri))

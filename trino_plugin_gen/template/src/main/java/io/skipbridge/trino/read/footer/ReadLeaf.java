@@ -13,6 +13,7 @@ import io.trino.spi.type.Decimals;
 import io.trino.spi.type.DoubleType;
 import io.trino.spi.type.Int128;
 import io.trino.spi.type.IntegerType;
+import io.trino.spi.type.LongTimestamp;
 import io.trino.spi.type.RealType;
 import io.trino.spi.type.SmallintType;
 import io.trino.spi.type.TimeType;
@@ -34,28 +35,45 @@ import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
 
 import java.math.BigDecimal;
 import java.math.BigInteger;
+import java.time.LocalDate;
+import java.time.LocalDateTime;
+import java.time.ZoneOffset;
+import java.time.format.DateTimeFormatter;
 import java.util.Optional;
 import java.util.function.UnaryOperator;
 
 import static io.trino.spi.StandardErrorCode.NOT_SUPPORTED;
 import static io.trino.spi.type.BigintType.BIGINT;
+import static io.trino.spi.type.BooleanType.BOOLEAN;
+import static io.trino.spi.type.DateType.DATE;
+import static io.trino.spi.type.DoubleType.DOUBLE;
 import static io.trino.spi.type.IntegerType.INTEGER;
+import static io.trino.spi.type.RealType.REAL;
+import static io.trino.spi.type.TimestampType.TIMESTAMP_NANOS;
 
 /**
  * The pairs of a file's type and a table's type that are read. Trino's reader decodes some pairs without a check: integers as the bits of a float, numbers
- * without a sign as negative ones, decimals as days. So a pair is read by it only if it stands here; of others, integers and decimals are converted.
+ * without a sign as negative ones, decimals as days. So a pair is read by it only if it stands here; of others, integers and decimals are converted, and
+ * what has one text in Hive and Trino is converted to text.
  *
- * <p>An integer under a floating-point type is cast as Java casts, which may round. Every other conversion is exact, and a value that does not fit is an
- * error.
+ * <p>An integer under a floating-point type is cast as Java casts, which may round. A timestamp is cut to the length of its text. Every other conversion
+ * is exact, and a value that does not fit is an error.
  *
  * @param type in which the reader is asked for the values
  * @param conversion from it to the table's type; empty if it is the table's
  */
 record ReadLeaf(Type type, Optional<UnaryOperator<Block>> conversion)
 {
-    private interface Value
+    private static final LocalDate FIRST_DAY = LocalDate.of(1900, 1, 1);
+
+    private interface Value<T>
     {
-        BigDecimal of(Block block, int position);
+        T of(Block block, int position);
+    }
+
+    private interface Writer
+    {
+        void write(Block block, int position, BlockBuilder into);
     }
 
     /** Empty if the pair is not read. */
@@ -68,18 +86,21 @@ record ReadLeaf(Type type, Optional<UnaryOperator<Block>> conversion)
         if (annotation instanceof DecimalLogicalTypeAnnotation decimal) {
             boolean toFloat = table instanceof RealType && isWhole(decimal);
             DecimalType read = DecimalType.createDecimalType(decimal.getPrecision(), decimal.getScale());
-            return toFloat || table instanceof VarcharType ? Optional.of(converted(column, read, (block, at) -> Decimals.readBigDecimal(read, block, at), table)) : Optional.empty();
+            return toFloat || table instanceof VarcharType ? Optional.of(ofNumbers(column, read, (block, at) -> Decimals.readBigDecimal(read, block, at), table)) : Optional.empty();
+        }
+        if (!isInteger(stored)) {
+            return table instanceof VarcharType text ? ofTexts(column, stored, text) : Optional.empty();
         }
         boolean isWide = stored.getPrimitiveTypeName() == PrimitiveTypeName.INT64;
-        if (!isInteger(stored) || !(isNumber(table) || table instanceof VarcharType)) {
+        if (!isNumber(table) && !(table instanceof VarcharType)) {
             return Optional.empty();
         }
         Type read = isWide ? BIGINT : INTEGER;
-        Value signed = (block, at) -> BigDecimal.valueOf(read.getLong(block, at));
-        Value unsigned = isWide
+        Value<BigDecimal> signed = (block, at) -> BigDecimal.valueOf(read.getLong(block, at));
+        Value<BigDecimal> unsigned = isWide
                 ? (block, at) -> new BigDecimal(new BigInteger(Long.toUnsignedString(BIGINT.getLong(block, at))))
                 : (block, at) -> BigDecimal.valueOf(Integer.toUnsignedLong(INTEGER.getInt(block, at)));
-        return Optional.of(converted(column, read, isSigned(annotation) ? signed : unsigned, table));
+        return Optional.of(ofNumbers(column, read, isSigned(annotation) ? signed : unsigned, table));
     }
 
     static String refusal(String column, PrimitiveType stored, Type table)
@@ -99,7 +120,7 @@ record ReadLeaf(Type type, Optional<UnaryOperator<Block>> conversion)
             case INT32 -> switch (table) {
                 case TinyintType _, SmallintType _, IntegerType _, BigintType _ -> bits(stored) <= Math.min(Integer.SIZE, bitsOf(table));
                 case DecimalType decimal -> isInteger(stored) && bits(stored) <= Integer.SIZE && decimal.isShort();
-                case DateType _ -> annotation == null || annotation instanceof DateLogicalTypeAnnotation;
+                case DateType _ -> annotation instanceof DateLogicalTypeAnnotation || bits(stored) <= Integer.SIZE;
                 default -> false;
             };
             case INT64 -> switch (table) {
@@ -166,7 +187,52 @@ record ReadLeaf(Type type, Optional<UnaryOperator<Block>> conversion)
         return isInteger(table) || table instanceof RealType || table instanceof DoubleType || table instanceof DecimalType;
     }
 
-    private static ReadLeaf converted(String column, Type read, Value value, Type table)
+    private static ReadLeaf ofNumbers(String column, Type read, Value<BigDecimal> value, Type table)
+    {
+        return converted(read, table, (block, at, into) -> write(column, value.of(block, at), table, into));
+    }
+
+    /** What Trino's hive connector converts to text, in its words. */
+    private static Optional<ReadLeaf> ofTexts(String column, PrimitiveType stored, VarcharType table)
+    {
+        LogicalTypeAnnotation annotation = stored.getLogicalTypeAnnotation();
+        return switch (stored.getPrimitiveTypeName()) {
+            case BOOLEAN -> Optional.of(converted(BOOLEAN, table, (block, at, into) -> writeText(column, BOOLEAN.getBoolean(block, at) ? "TRUE" : "FALSE", table, into)));
+            case FLOAT -> Optional.of(converted(REAL, table, (block, at, into) -> writeText(column, Float.toString(REAL.getFloat(block, at)), table, into)));
+            case DOUBLE -> Optional.of(converted(DOUBLE, table, (block, at, into) -> writeText(column, Double.toString(DOUBLE.getDouble(block, at)), table, into)));
+            case INT32 -> annotation instanceof DateLogicalTypeAnnotation
+                    ? Optional.of(converted(DATE, table, (block, at, into) -> writeText(column, modern(column, LocalDate.ofEpochDay(DATE.getInt(block, at))).toString(), table, into)))
+                    : Optional.empty();
+            case INT64 -> annotation instanceof TimestampLogicalTypeAnnotation ? Optional.of(ofTimes(column, table)) : Optional.empty();
+            case INT96 -> Optional.of(ofTimes(column, table));
+            default -> Optional.empty();
+        };
+    }
+
+    private static ReadLeaf ofTimes(String column, VarcharType table)
+    {
+        return converted(TIMESTAMP_NANOS, table, (block, at, into) -> {
+            LongTimestamp value = (LongTimestamp) TIMESTAMP_NANOS.getObject(block, at);
+            long micros = value.getEpochMicros();
+            int nanos = Math.floorMod(micros, 1_000_000) * 1000 + value.getPicosOfMicro() / 1000;
+            LocalDateTime time = LocalDateTime.ofEpochSecond(Math.floorDiv(micros, 1_000_000), nanos, ZoneOffset.UTC);
+            String text = modern(column, time.toLocalDate()) + " " + DateTimeFormatter.ISO_LOCAL_TIME.format(time);
+            writeText(column, table.isUnbounded() ? text : text.substring(0, Math.min(text.length(), table.getBoundedLength())), table, into);
+        });
+    }
+
+    /** A day whose text does not depend on the calendar of the writer. */
+    private static LocalDate modern(String column, LocalDate day)
+    {
+        if (day.isBefore(FIRST_DAY)) {
+            throw new TrinoException(
+                    NOT_SUPPORTED,
+                    "column '%s' holds the day %s, and days before %s are not read as text, since writers differ in calendar. Declare the column as the file has it".formatted(column, day, FIRST_DAY));
+        }
+        return day;
+    }
+
+    private static ReadLeaf converted(Type read, Type table, Writer writer)
     {
         return new ReadLeaf(read, Optional.of(block -> {
             BlockBuilder into = table.createBlockBuilder(null, block.getPositionCount());
@@ -175,11 +241,19 @@ record ReadLeaf(Type type, Optional<UnaryOperator<Block>> conversion)
                     into.appendNull();
                 }
                 else {
-                    write(column, value.of(block, i), table, into);
+                    writer.write(block, i, into);
                 }
             }
             return into.build();
         }));
+    }
+
+    private static void writeText(String column, String value, VarcharType table, BlockBuilder into)
+    {
+        if (!table.isUnbounded() && value.length() > table.getBoundedLength()) {
+            throw misfit(column, value, table, null);
+        }
+        table.writeSlice(into, Slices.utf8Slice(value));
     }
 
     private static void write(String column, BigDecimal value, Type table, BlockBuilder into)
@@ -200,13 +274,7 @@ record ReadLeaf(Type type, Optional<UnaryOperator<Block>> conversion)
                         decimal.writeObject(into, Int128.valueOf(unscaled));
                     }
                 }
-                case VarcharType text -> {
-                    String digits = value.toPlainString();
-                    if (!text.isUnbounded() && digits.length() > text.getBoundedLength()) {
-                        throw new ArithmeticException("too long");
-                    }
-                    text.writeSlice(into, Slices.utf8Slice(digits));
-                }
+                case VarcharType text -> writeText(column, value.toPlainString(), text, into);
                 default -> {
                     long number = value.longValueExact();
                     int spare = Long.SIZE - bitsOf(table);
@@ -218,7 +286,12 @@ record ReadLeaf(Type type, Optional<UnaryOperator<Block>> conversion)
             }
         }
         catch (ArithmeticException e) {
-            throw new TrinoException(NOT_SUPPORTED, "column '%s' holds %s, which is no %s. Declare a wider type, or rewrite the file".formatted(column, value, table.getDisplayName()), e);
+            throw misfit(column, value, table, e);
         }
+    }
+
+    private static TrinoException misfit(String column, Object value, Type table, ArithmeticException cause)
+    {
+        return new TrinoException(NOT_SUPPORTED, "column '%s' holds %s, which is no %s. Declare a wider type, or rewrite the file".formatted(column, value, table.getDisplayName()), cause);
     }
 }

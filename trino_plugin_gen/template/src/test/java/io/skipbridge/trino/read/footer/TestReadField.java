@@ -91,10 +91,13 @@ class TestReadField
         PrimitiveType time = Types.optional(PrimitiveTypeName.INT32).as(LogicalTypeAnnotation.timeType(false, LogicalTypeAnnotation.TimeUnit.MILLIS)).named("c");
         assertEquals(List.of(VARCHAR, VarcharType.createVarcharType(3), WIDE), readable(bytes, tables));
         assertEquals(List.of(VARBINARY), readable(half, tables));
-        assertEquals(List.of(DATE), readable(date, tables));
+        assertEquals(List.of(VARCHAR, VarcharType.createVarcharType(3)), readable(Types.optional(PrimitiveTypeName.INT96).named("c"), tables.stream().filter(VarcharType.class::isInstance).toList()));
+        assertEquals(List.of(DATE, VARCHAR, VarcharType.createVarcharType(3)), readable(date, tables));
         assertEquals(List.of(), readable(time, tables));
         assertTrue(!readable(LONG, tables).contains(DATE) && !readable(DIGITS, tables).contains(DATE));
-        assertEquals(List.of(DOUBLE), readable(Types.optional(PrimitiveTypeName.DOUBLE).named("c"), tables));
+        assertEquals(List.of(DOUBLE, VARCHAR, VarcharType.createVarcharType(3)), readable(Types.optional(PrimitiveTypeName.DOUBLE).named("c"), tables));
+        PrimitiveType small = Types.optional(PrimitiveTypeName.INT32).as(LogicalTypeAnnotation.intType(16, false)).named("c");
+        assertTrue(readable(small, tables).contains(DATE) && !readable(UINT, tables).contains(DATE));
         String refusal = field(LONG, DATE).refusal().orElseThrow();
         assertTrue(refusal.contains("column 'c'") && refusal.contains("int64") && refusal.contains("date"), refusal);
     }
