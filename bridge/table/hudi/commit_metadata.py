@@ -85,7 +85,7 @@ def read_clean(content: bytes, name: str) -> CleanMetadata:
     try:
         deleted: dict[str, frozenset[str]] = {}
         for partition, entry in (body.get("partitionMetadata") or {}).items():
-            gone = [*(entry.get("deletePathPatterns") or ()), *(entry["successDeleteFiles"] or ())]
+            gone = _list(entry.get("deletePathPatterns")) + _list(entry["successDeleteFiles"])
             deleted[partition] = frozenset(path.rpartition("/")[2] for path in gone)
         retained = body.get("earliestCommitToRetain") or ""
         _require_texts([retained, *deleted, *chain(*deleted.values())])
@@ -103,7 +103,7 @@ def read_clean_plan(content: bytes, name: str) -> CleanMetadata:
             paths = (entry["filePath"] or "" for entry in entries)
             deleted.setdefault(partition, set()).update(p.rpartition("/")[2] for p in paths)
         for partition, files in (body.get("filesToBeDeletedPerPartition") or {}).items():
-            names = (path.rpartition("/")[2] for path in files)
+            names = (path.rpartition("/")[2] for path in _list(files))
             deleted.setdefault(partition, set()).update(names)
         retained = (body.get("earliestInstantToRetain") or {}).get("timestamp") or ""
         _require_texts([retained, *deleted, *chain(*deleted.values())])
@@ -121,11 +121,11 @@ def rollback_of(body: Any, name: str) -> RollbackMetadata:
     """A rollback or restore that was decoded before, as the archived timeline has it."""
     try:
         if "hoodieRestoreMetadata" not in body:
-            return RollbackMetadata(frozenset(body["commitsRollback"] or ()))
-        undone = set(body.get("instantsToRollback") or ())
+            return RollbackMetadata(frozenset(_list(body["commitsRollback"])))
+        undone = set(_list(body.get("instantsToRollback")))
         for parts in (body["hoodieRestoreMetadata"] or {}).values():
             for part in parts:
-                undone.update(part["commitsRollback"] or ())
+                undone.update(_list(part["commitsRollback"]))
         return RollbackMetadata(frozenset(undone))
     except (AttributeError, KeyError, TypeError) as error:
         raise _corrupt(name, error) from error
@@ -157,7 +157,8 @@ def _commit(body: Any) -> CommitMetadata:
         if own:
             partitions.append(partition)
             counts.append(len(own))
-    replaced = {k: list(v) for k, v in _object(body.get("partitionToReplaceFileIds")).items()}
+    ids = _object(body.get("partitionToReplaceFileIds"))
+    replaced = {partition: _list(each) for partition, each in ids.items()}
     extra = {k: v for k, v in _object(body.get("extraMetadata")).items() if v is not None}
     operation = body.get("operationType") or ""
     told = (partitions, names, extra.values(), previous, replaced, chain(*replaced.values()))
@@ -181,6 +182,13 @@ def _object(found: Any) -> Mapping[str, Any]:
     if not isinstance(found, dict | None):
         raise TypeError(f"a {type(found).__name__} where an object is")
     return found or {}
+
+
+def _list(found: Any) -> list[Any]:
+    """Errors: TypeError: it is something else. A text would be one of its letters."""
+    if not isinstance(found, list | None):
+        raise TypeError(f"a {type(found).__name__} where a list is")
+    return found or []
 
 
 def _require_texts(found: Sequence[Any]) -> None:

@@ -162,6 +162,8 @@ def test_a_completed_body_that_was_cut_is_an_error_at_every_byte(
         b'{"partitionToWriteStats": {}, "operationType": 5}',
         b'{"partitionToWriteStats": {}, "partitionToReplaceFileIds": {"p": [["a"]]}}',
         b'{"partitionToWriteStats": {}, "partitionToReplaceFileIds": {"p": [5.0]}}',
+        b'{"partitionToWriteStats": {}, "partitionToReplaceFileIds": {"p": "a"}}',
+        b'{"partitionToWriteStats": {}, "partitionToReplaceFileIds": {"p": {"a": "b"}}}',
         b"\xff\xfe",
         b"Obj\x01",
     ],
@@ -176,7 +178,10 @@ def test_bodies_that_say_something_else_are_errors(body: bytes) -> None:
     [
         b'{"partitionMetadata": {}, "earliestCommitToRetain": 5}',
         b'{"partitionMetadata": {"p": {"successDeleteFiles": ["\\ud800"]}}}',
+        b'{"partitionMetadata": {"p": {"successDeleteFiles": "a.parquet"}}}',
+        b'{"partitionMetadata": {"p": {"successDeleteFiles": [], "deletePathPatterns": "a"}}}',
         b'{"earliestInstantToRetain": {"timestamp": 5}}',
+        b'{"filesToBeDeletedPerPartition": {"p": "a.parquet"}}',
         b'{"filePathsToBeDeletedPerPartition": {"p": [{"filePath": "\\ud800"}]}}',
     ],
 )
@@ -184,6 +189,19 @@ def test_cleans_that_say_something_else_are_errors(body: bytes) -> None:
     read = read_clean if b"partitionMetadata" in body else read_clean_plan
     with pytest.raises(FileCorrupt, match=r"1\.clean"):
         read(body, "1.clean")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"commitsRollback": "20240101"}',
+        b'{"instantsToRollback": "20240101", "hoodieRestoreMetadata": {}}',
+        b'{"hoodieRestoreMetadata": {"1": [{"commitsRollback": "20240101"}]}}',
+    ],
+)
+def test_rollbacks_that_say_something_else_are_errors(body: bytes) -> None:
+    with pytest.raises(FileCorrupt, match=r"1\.rollback"):
+        read_rollback(body, "1.rollback")
 
 
 def test_handles_that_wrote_no_file_have_no_path() -> None:

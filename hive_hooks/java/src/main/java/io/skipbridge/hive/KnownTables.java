@@ -202,7 +202,8 @@ final class KnownTables
             }
             ask(planner, new ArrayList<>(planner.used.keySet()), Settings.timeoutMillis(), false);
         }
-        catch (RuntimeException e) {
+        catch (RuntimeException | Error e) {
+            // whatever a turn throws would end all later ones
             log.debug("skipbridge: tables are not asked about", e);
         }
     }
@@ -253,13 +254,22 @@ final class KnownTables
     {
         planner.undecided.addAll(undecided);
         if (planner.asksSoon.compareAndSet(false, true)) {
-            refreshing.schedule(() -> {
-                planner.asksSoon.set(false);
-                List<String> asked = new ArrayList<>(planner.undecided);
-                planner.undecided.removeAll(asked);
-                asked.retainAll(planner.used.keySet());
-                ask(planner, asked, Settings.timeoutMillis(), false);
-            }, UNDECIDED_MILLIS, TimeUnit.MILLISECONDS);
+            boolean scheduled = false;
+            try {
+                refreshing.schedule(() -> {
+                    planner.asksSoon.set(false);
+                    List<String> asked = new ArrayList<>(planner.undecided);
+                    planner.undecided.removeAll(asked);
+                    asked.retainAll(planner.used.keySet());
+                    ask(planner, asked, Settings.timeoutMillis(), false);
+                }, UNDECIDED_MILLIS, TimeUnit.MILLISECONDS);
+                scheduled = true;
+            }
+            finally {
+                if (!scheduled) {
+                    planner.asksSoon.set(false);
+                }
+            }
         }
     }
 

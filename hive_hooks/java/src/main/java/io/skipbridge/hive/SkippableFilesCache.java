@@ -148,11 +148,12 @@ final class SkippableFilesCache
         Answer mine = new Answer(new FutureTask<>(ask));
         Answer answer;
         synchronized (answers) {
-            answer = answers.putIfAbsent(key, mine);
-            (answer == null ? mine : answer).used = System.nanoTime();
-            if (answers.size() == 1 && answer == null) {
+            if (answers.isEmpty()) {
+                // first, because it may fail: others would wait for ever for an answer that nobody asks for
                 sweeping.schedule(this::sweep, 1, TimeUnit.MINUTES);
             }
+            answer = answers.putIfAbsent(key, mine);
+            (answer == null ? mine : answer).used = System.nanoTime();
         }
         if (answer == null) {
             answer = mine;
@@ -187,8 +188,14 @@ final class SkippableFilesCache
 
     private void sweep()
     {
-        if (trim(System.nanoTime()) > 0) {
-            sweeping.schedule(this::sweep, 1, TimeUnit.MINUTES);
+        int left = 1;
+        try {
+            left = trim(System.nanoTime());
+        }
+        finally {
+            if (left > 0) {
+                sweeping.schedule(this::sweep, 1, TimeUnit.MINUTES);
+            }
         }
     }
 

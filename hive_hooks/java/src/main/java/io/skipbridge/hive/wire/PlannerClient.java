@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.Semaphore;
+import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -46,13 +47,20 @@ public final class PlannerClient
 
     private final InetSocketAddress address;
     private final int timeoutMillis;
+    private final ThreadFactory threads;
     private final AtomicInteger sequence = new AtomicInteger();
 
     /** @param timeoutMillis limits the whole call, from the resolution of the name to the last byte of the reply */
     public PlannerClient(InetSocketAddress address, int timeoutMillis)
     {
+        this(address, timeoutMillis, PlannerClient::daemon);
+    }
+
+    PlannerClient(InetSocketAddress address, int timeoutMillis, ThreadFactory threads)
+    {
         this.address = address;
         this.timeoutMillis = timeoutMillis;
+        this.threads = threads;
     }
 
     /**
@@ -184,9 +192,6 @@ public final class PlannerClient
         if (frame.length > MAX_REQUEST) {
             throw new TooLong("a request of " + frame.length + " bytes, at most " + MAX_REQUEST + " are sent");
         }
-        if (!CALLS.tryAcquire()) {
-            throw new IOException("calls of " + MOST_CALLS + " queries have no answer yet");
-        }
         long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeoutMillis);
         Socket socket = new Socket();
         FutureTask<byte[]> call = new FutureTask<>(() -> {
@@ -197,12 +202,18 @@ public final class PlannerClient
                 CALLS.release();
             }
         });
-        Thread thread = new Thread(call, "skipbridge-call");
-        thread.setDaemon(true);
-        thread.setContextClassLoader(PlannerClient.class.getClassLoader());
+        if (!CALLS.tryAcquire()) {
+            throw new IOException("calls of " + MOST_CALLS + " queries have no answer yet");
+        }
+        boolean started = false;
         try {
-            thread.start();
+            threads.newThread(call).start();
+            started = true;
             return call.get(timeoutMillis, TimeUnit.MILLISECONDS);
+        }
+        catch (OutOfMemoryError e) {
+            // of the start: those of the call itself are causes of its failure
+            throw new IOException("no thread is to be had for the call", e);
         }
         catch (TimeoutException e) {
             throw new SocketTimeoutException("no whole answer in time");
@@ -221,8 +232,19 @@ public final class PlannerClient
             throw new IOException(e.getCause());
         }
         finally {
+            if (!started) {
+                CALLS.release();
+            }
             socket.close();
         }
+    }
+
+    private static Thread daemon(Runnable call)
+    {
+        Thread thread = new Thread(call, "skipbridge-call");
+        thread.setDaemon(true);
+        thread.setContextClassLoader(PlannerClient.class.getClassLoader());
+        return thread;
     }
 
     private byte[] exchange(Socket socket, byte[] frame, long deadline)

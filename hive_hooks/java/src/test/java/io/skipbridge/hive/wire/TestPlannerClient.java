@@ -12,6 +12,7 @@ import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.Collections;
 
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
 /** The law: a call ends within its time-out, in both directions, and takes no more than a bound. */
@@ -37,6 +38,25 @@ class TestPlannerClient
         try (ServerSocket server = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
             PlannerClient client = client(server, 30_000);
             assertThrows(PlannerClient.TooLong.class, () -> client.listSkippableFiles(request(17 << 20)));
+        }
+    }
+
+    /** Whatever is thrown: a place that is not given back is one call less for all queries of this process. */
+    @Test
+    void callsThatCannotBeginTakeNoPlaces()
+            throws IOException
+    {
+        try (ServerSocket server = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            for (Error thrown : new Error[] {new OutOfMemoryError("unable to create native thread"), new StackOverflowError()}) {
+                PlannerClient client = new PlannerClient((InetSocketAddress) server.getLocalSocketAddress(), 30_000, call -> {
+                    throw thrown;
+                });
+                Class<? extends Throwable> wanted = thrown instanceof OutOfMemoryError ? IOException.class : StackOverflowError.class;
+                for (int i = 0; i < 600; i++) {
+                    Throwable found = assertThrows(wanted, () -> client.listSkippableFiles(request(1)));
+                    assertFalse(String.valueOf(found.getMessage()).contains("have no answer yet"), found.getMessage());
+                }
+            }
         }
     }
 

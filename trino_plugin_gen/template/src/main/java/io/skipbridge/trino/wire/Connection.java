@@ -45,7 +45,7 @@ final class Connection
             this.input = new DataInputStream(socket.getInputStream());
             this.output = socket.getOutputStream();
         }
-        catch (IOException | RuntimeException e) {
+        catch (Throwable e) {
             socket.close();
             throw e;
         }

@@ -53,17 +53,23 @@ public final class AheadRead
         if (!budget.tryAcquire(length)) {
             return Optional.empty();
         }
-        AheadRead read = new AheadRead(budget, length, body);
+        boolean started = false;
         try {
+            AheadRead read = new AheadRead(budget, length, body);
             budget.run(read::run);
+            started = true;
+            return Optional.of(read);
         }
         catch (RejectedExecutionException | OutOfMemoryError e) {
             // the catalog was dropped, or the system gives no more threads
-            budget.requestEnded();
-            budget.bytesTaken(length);
             return Optional.empty();
         }
-        return Optional.of(read);
+        finally {
+            if (!started) {
+                budget.requestEnded();
+                budget.bytesTaken(length);
+            }
+        }
     }
 
     public int length()
