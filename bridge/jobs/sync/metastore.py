@@ -189,22 +189,21 @@ def amended_table(
     spelled: str,
     properties: dict[str, str],
 ) -> records.Table:
-    """The table's record with new columns and location and additional properties."""
+    """The table's record with new columns and location and additional properties.
+
+    What does not change stays as it is spelled.
+    """
     amended = copy.deepcopy(record)
-    held = {f.name.lower(): f for f in amended.sd.cols}
-    wanted = thrift_columns(columns)
-    for i, column in enumerate(wanted):
-        old = held.get(column.name.lower())
-        if old is not None and parse_hive_type(old.type) == parse_hive_type(column.type):
-            wanted[i] = old  # keeps its spelling
-    # thrift_columns omits types that we do not have; existing columns of such types stay.
-    names = {c.name.lower() for c in wanted}
-    amended.sd.cols = [f for n, f in held.items() if n not in names] + wanted
-    order = {n: i for i, n in enumerate(held)}
-    amended.sd.cols.sort(key=lambda f: order.get(f.name.lower(), len(order)))
+    rest = {c.name.lower(): c for c in columns}
+    for held in amended.sd.cols:
+        column = rest.pop(held.name.lower(), None)
+        if column is not None and parse_hive_type(held.type) != column.type:
+            held.type = str(column.type)
+    amended.sd.cols += thrift_columns(list(rest.values()))
     amended.sd.location = spelled
     keys = _columns(amended.partitionKeys or [])
-    amended.parameters = follow({**(amended.parameters or {}), **properties}, columns, keys)
+    said = {**(amended.parameters or {}), **properties}
+    amended.parameters = follow(said, _columns(record.sd.cols), columns, keys)
     return amended
 
 
