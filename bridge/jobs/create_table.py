@@ -28,6 +28,7 @@ from bridge.jobs.file_systems import require_file_system
 from bridge.metastore import records
 from bridge.metastore.client import MetastoreClient
 from bridge.storage.uri import canonical
+from bridge.sync.state import ROOT_PROPERTY
 from bridge.table.directory_catalog import DirectoryCatalog
 from bridge.table.model import Column, Partition, Table, TableName
 from bridge.table.partition import NULL_MARKER, partition_name
@@ -178,12 +179,14 @@ def register_table(
     partitions: list[Partition],
     progress: Progress = lambda done, total: None,
 ) -> None:
-    """Registers a table, then its partitions in batches.
+    """Registers a table that sync may maintain, then its partitions in batches.
 
     Errors:
         TableExists, SchemaNotFound.
     """
-    client.create_table(thrift_table(name, table))
+    record = thrift_table(name, table)
+    record.parameters[ROOT_PROPERTY] = canonical(table.location)
+    client.create_table(record)
     if table.partition_keys:
         _add_partitions(client, name, table, partitions, progress)
 

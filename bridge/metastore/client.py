@@ -369,24 +369,27 @@ class MetastoreClient(Caller):
 
     def add_partitions(
         self, database: str, table: str, partitions: Iterable[ttypes.Partition]
-    ) -> None:
+    ) -> list[ttypes.Partition]:
         """Adds partitions in one call; existing ones stay as they are.
+
+        Returns:
+            The partitions that this call has added.
 
         Errors:
             SchemaNotFound, TableNotFound.
         """
         parts = list(partitions)
         if not parts:
-            return
+            return []
         request = ttypes.AddPartitionsRequest(
             dbName=database,
             tblName=table,
             parts=parts,
             ifNotExists=True,
-            needResult=False,
+            needResult=True,
         )
         try:
-            self.call("add_partitions_req", request)
+            return list(self.call("add_partitions_req", request).partitions or ())
         except (ttypes.InvalidObjectException, ttypes.MetaException, MetastoreFailure) as error:
             self.get_table(database, table)
             raise self.failure("add_partitions_req", error) from error

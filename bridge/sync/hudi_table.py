@@ -8,9 +8,9 @@ A copy-on-write table ``t`` has one record. A merge-on-read table has three:
 ``t``      the same as ``t_rt``
 =========  ==========================================================
 
-The columns are those of the newest commit's schema, in its order. The law: a type never becomes
-narrower, and a type that only spells the schema's own type otherwise (varchar for a text, smallint
-for an Avro int, bigint for a timestamp) stays as it is.
+The columns are those of the newest commit's schema, in its order. The law, at every depth: a type
+never becomes narrower, and a type that only spells the schema's own type otherwise (varchar for a
+text, smallint for an Avro int, bigint for a timestamp) stays as it is.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bridge.sync.schema import show
 from bridge.table.hudi.table_config import HudiTableConfig, TableType
 from bridge.table.infer import common_type
 from bridge.table.model import Column
-from bridge.types import BIGINT, INTEGER, STRING, TIMESTAMP, UNKNOWN, Kind, Type
+from bridge.types import BIGINT, INTEGER, STRING, TIMESTAMP, UNKNOWN, Field, Type
 
 READ_OPTIMIZED = "hoodie.query.as.ro.table"
 LAST_COMMIT = "last_commit_time_sync"
@@ -150,10 +150,14 @@ def _followed(old: Type, new: Type) -> Type | None:
     )
     if spelled:
         return old
-    if common_type(old, new) == new or (old.kind is Kind.STRUCT and new.kind is Kind.STRUCT):
-        return new
-    nested = (Kind.ARRAY, Kind.MAP)
-    if old.kind is new.kind and old.kind in nested:
-        pairs = zip(old.fields, new.fields, strict=True)
-        return new if all(_followed(o.type, n.type) is not None for o, n in pairs) else None
-    return None
+    if old.is_nested and old.kind is new.kind:
+        held = {f.name.lower(): f for f in old.fields}
+        fields = []
+        for field in new.fields:
+            known = held.get(field.name.lower(), field)
+            type_ = _followed(known.type, field.type)
+            if type_ is None:
+                return None
+            fields.append(Field(known.name, type_))
+        return Type(new.kind, fields=tuple(fields))
+    return new if common_type(old, new) == new else None

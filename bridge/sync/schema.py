@@ -10,8 +10,9 @@ a type that holds less                     refused, or the table's type stays
 types of which neither holds the other     refused
 =========================================  ====================================
 
-Names are compared without case. A refusal shows both schemas. The law: after the change the table's
-type holds every value of every inspected file exactly, and a table's type never becomes narrower.
+Names are compared without case, and all of this holds at every depth of a type. A refusal shows
+both schemas. The law: after the change the table's type holds every value of every inspected file
+exactly, and a table's type never becomes narrower.
 """
 
 from __future__ import annotations
@@ -76,14 +77,14 @@ def evolve(
     for column in files:
         name = column.name.lower()
         known = held.get(name)
-        if name in taken or (known is not None and known.type is UNKNOWN):
+        if name in taken or (known is not None and _is_strange(known.type)):
             continue
         if column.type is UNKNOWN:
             left_out.append(name)
         elif known is None:
             appended.append(Column(name, column.type))
-        elif not reads_as(column.type, known.type):
-            common = common_type(known.type, column.type)
+        else:
+            common = common_type(known.type, column.type, holds_bytes)
             if common is None:
                 conflicting.append((name, known.type, column.type))
             elif common != known.type:
@@ -102,7 +103,12 @@ def evolve(
     )
 
 
-def reads_as(file: Type, table: Type) -> bool:
+def _is_strange(type_: Type) -> bool:
+    """Whether there is a type in it that we do not have; such a column is left as it is."""
+    return type_.kind is Kind.UNKNOWN or any(_is_strange(f.type) for f in type_.fields)
+
+
+def holds_bytes(table: Type, file: Type) -> bool:
     """Whether only the declaration differs: the same bytes hold the same values."""
     return (
         file == table
@@ -116,10 +122,11 @@ def is_narrower(left: Type, right: Type) -> bool:
 
     Missing struct members do not count, since they read as NULL.
     """
-    if left.kind is Kind.STRUCT and right.kind is Kind.STRUCT:
-        wide = {f.name: f.type for f in right.fields}
-        return any(is_narrower(f.type, wide[f.name]) for f in left.fields if f.name in wide)
-    return left != right and common_type(left, right) == right
+    if left.is_nested and left.kind is right.kind:
+        wide = {f.name.lower(): f.type for f in right.fields}
+        pairs = [(f.type, wide.get(f.name.lower())) for f in left.fields]
+        return any(is_narrower(one, other) for one, other in pairs if other is not None)
+    return not holds_bytes(right, left) and common_type(left, right) == right
 
 
 def refuse(table: str, evolution: Evolution, old: Sequence[Column], new: Sequence[Column]) -> None:

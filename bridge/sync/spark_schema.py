@@ -26,31 +26,84 @@ _NAMES = {
 
 
 def follow(
-    properties: Mapping[str, str], columns: Sequence[Column], keys: Sequence[Column]
+    properties: Mapping[str, str],
+    before: Sequence[Column],
+    after: Sequence[Column],
+    keys: Sequence[Column],
 ) -> dict[str, str]:
-    """The table's properties, with Spark's schema updated to these columns.
+    """The table's properties, where Spark's schema follows a change of the columns.
 
-    Spark's spelling of names, nullability and metadata stay. Properties without such a schema, or
-    with an unreadable one, are returned unchanged.
+    Only fields of changed columns are touched, at any depth, and new ones come before the keys.
+    Properties without such a schema, or with an unreadable one, are returned unchanged.
+
+    Args:
+        before, after: columns of the table, without keys.
     """
-    old = _read(properties)
-    if old is None:
+    held = {c.name.lower(): c.type for c in before}
+    changed = [c for c in after if held.get(c.name.lower()) != c.type]
+    fields = _read(properties)
+    if fields is None or not changed:
         return dict(properties)
-    known = {str(f["name"]).lower(): f for f in old}
-    fields = []
-    for column in (*columns, *keys):
-        field = known.get(column.name.lower())
-        type_ = spark_type(column.type)
-        if field is None:
-            field = {"name": column.name, "type": type_, "nullable": True, "metadata": {}}
-        elif not _same(field["type"], type_):
-            field = {**field, "type": type_}
-        fields.append(field)
-    text = json.dumps({"type": "struct", "fields": fields}, separators=(",", ":"))
+    places = {str(f["name"]).lower(): i for i, f in enumerate(fields)}
+    new: list[dict[str, Any]] = []
+    for column in changed:
+        name = column.name.lower()
+        if name in places:
+            field = fields[places[name]]
+            try:
+                field["type"] = _grown(field["type"], held.get(name), column.type)
+            except (KeyError, TypeError, AttributeError):  # not as Spark writes it
+                return dict(properties)
+        else:
+            new.append(_field(column.name, column.type))
+    last = {k.name.lower() for k in keys}
+    end = len(fields)
+    while end and str(fields[end - 1]["name"]).lower() in last:
+        end -= 1
+    fields[end:end] = new
+    whole = {"type": "struct", "fields": fields}
+    text = json.dumps(whole, separators=(",", ":"), ensure_ascii=False)
     kept = {k: v for k, v in properties.items() if not _is_schema(k)}
     parts = [text[i : i + _PART] for i in range(0, len(text), _PART)]
     kept[f"{_PREFIX}.numParts"] = str(len(parts))
     return kept | {f"{_PREFIX}.part.{i}": part for i, part in enumerate(parts)}
+
+
+def _field(name: str, type_: Type) -> dict[str, Any]:
+    return {"name": name, "type": spark_type(type_), "nullable": True, "metadata": {}}
+
+
+def _grown(spelled: Any, old: Type | None, new: Type) -> Any:
+    """A type of Spark's schema after its column's change; what did not change keeps its text.
+
+    A user-defined type stays: its class says how it is stored.
+    """
+    if old == new:
+        return spelled
+    if isinstance(spelled, dict):
+        inner = {f.name.lower(): f.type for f in old.fields} if old is not None else {}
+        match spelled.get("type"), new.kind:
+            case "udt", _:
+                return spelled
+            case "struct", Kind.STRUCT:
+                fields = {str(f["name"]).lower(): f for f in spelled["fields"]}
+                for f in new.fields:
+                    name = f.name.lower()
+                    field = fields.setdefault(name, _field(f.name, f.type))
+                    type_ = _grown(field["type"], inner.get(name), f.type)
+                    fields[name] = {**field, "type": type_}
+                return {**spelled, "fields": list(fields.values())}
+            case "array", Kind.ARRAY:
+                parts = {"elementType": "element"}
+            case "map", Kind.MAP:
+                parts = {"keyType": "key", "valueType": "value"}
+            case _:
+                return spark_type(new)
+        types = {f.name: f.type for f in new.fields}
+        grown = {k: _grown(spelled[k], inner.get(f), types[f]) for k, f in parts.items()}
+        return {**spelled, **grown}
+    made = spark_type(new)
+    return spelled if _same(spelled, made) else made
 
 
 def _same(field: Any, type_: Any) -> bool:
@@ -79,7 +132,7 @@ def _read(properties: Mapping[str, str]) -> list[dict[str, Any]] | None:
             return None
     try:
         fields = json.loads(text)["fields"] if text else None
-        return [f for f in fields if f["name"] and f["type"]] if fields else None
+        return fields if fields and all(f["name"] and f["type"] for f in fields) else None
     except (ValueError, KeyError, TypeError):
         return None
 
@@ -99,9 +152,5 @@ def spark_type(type_: Type) -> Any:
             key, value = (spark_type(f.type) for f in type_.fields)
             return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
         case Kind.STRUCT:
-            fields = [
-                {"name": f.name, "type": spark_type(f.type), "nullable": True, "metadata": {}}
-                for f in type_.fields
-            ]
-            return {"type": "struct", "fields": fields}
+            return {"type": "struct", "fields": [_field(f.name, f.type) for f in type_.fields]}
     return _NAMES.get(type_.kind, str(type_))

@@ -6,7 +6,8 @@ common type exists, the conflict is reported with both files.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import operator
+from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 
@@ -235,9 +236,17 @@ def _nested(arrow: pa.DataType) -> Type:
     return UNKNOWN
 
 
-def common_type(left: Type, right: Type) -> Type | None:
-    """The narrowest type that holds the values of both exactly; None if there is none."""
-    if left == right or right == _NOTHING:
+def common_type(
+    left: Type, right: Type, same: Callable[[Type, Type], bool] = operator.eq
+) -> Type | None:
+    """The narrowest type that holds the values of both exactly; None if there is none.
+
+    Names of members compare without case, and keep the spelling of ``left``.
+
+    Args:
+        same: whether ``left`` holds the values of ``right`` as it is; asked at every depth.
+    """
+    if same(left, right) or right == _NOTHING:
         return left
     if left == _NOTHING:
         return right
@@ -248,20 +257,21 @@ def common_type(left: Type, right: Type) -> Type | None:
     if left.kind is Kind.DECIMAL and right.kind is Kind.DECIMAL and left.scale == right.scale:
         return max(left, right, key=lambda t: t.precision)
     if left.kind is Kind.STRUCT and right.kind is Kind.STRUCT:
-        return _common_struct(left, right)
+        return _common_struct(left, right, same)
     if left.kind is right.kind and left.kind in (Kind.ARRAY, Kind.MAP):
         pairs = zip(left.fields, right.fields, strict=True)
-        parts = [(a.name, common_type(a.type, b.type)) for a, b in pairs]
+        parts = [(a.name, common_type(a.type, b.type, same)) for a, b in pairs]
         fields = tuple(Field(name, type) for name, type in parts if type is not None)
         return Type(left.kind, fields=fields) if len(fields) == len(parts) else None
     return None
 
 
-def _common_struct(left: Type, right: Type) -> Type | None:
-    fields = {f.name: f.type for f in left.fields}
+def _common_struct(left: Type, right: Type, same: Callable[[Type, Type], bool]) -> Type | None:
+    fields = {f.name.lower(): f for f in left.fields}
     for f in right.fields:
-        wider = common_type(fields[f.name], f.type) if f.name in fields else f.type
+        held = fields.setdefault(f.name.lower(), f)
+        wider = common_type(held.type, f.type, same) if held is not f else f.type
         if wider is None:
             return None
-        fields[f.name] = wider
-    return struct(*(Field(n, t) for n, t in fields.items()))
+        fields[f.name.lower()] = Field(held.name, wider)
+    return struct(*fields.values())

@@ -102,7 +102,7 @@ class Killed(BaseException):
 
 def test_killed_at_every_write_and_completed_by_the_next(lake: RealLake) -> None:
     lake.sync(**KEYS)
-    lake.settings = SyncSettings(BatchLimits(count=2), parallelism=2, recheck_after=0.0)
+    lake.settings = SyncSettings(BatchLimits(count=2), parallelism=2, recheck_after=0.0, quiet=0.0)
     steps = [*histories(2, 1)[0], *histories(3, 1)[0]]
     client, database = lake.metastore.client, lake.metastore.database
     results = []
@@ -291,11 +291,16 @@ def test_a_table_that_is_not_ours(
     database = name.partition(".")[0]
     with metastore.client() as client:
         record = client.get_table(database, "t")
-        record.parameters = {"EXTERNAL": "TRUE", "note": "kept"}
-        record.owner = "somebody"
+        # A mark of another root, and an owner's name, prove nothing.
+        record.parameters = {
+            "EXTERNAL": "TRUE",
+            "note": "kept",
+            "skipbridge.sync.root": "file:///x",
+        }
+        record.owner = "skipbridge"
         client.alter_table(database, "t", record)
         write(root, "p=3")
-        refused(run(name), "TABLE_ALREADY_EXISTS", "somebody", "--adopt")
+        refused(run(name), "TABLE_ALREADY_EXISTS", "owner is skipbridge", "--adopt")
         refused(run(name, "--dry-run"), "TABLE_ALREADY_EXISTS", "--adopt")
         assert client.get_table(database, "t").parameters.get("note") == "kept"
         assert len(client.get_partition_names(database, "t")) == 2
@@ -338,7 +343,8 @@ def test_a_table_elsewhere_moves_only_when_told(run: Any, name: str, tmp_path: P
     write(new, "p=1", "p=2")
     refused(run(name, "--location", new), "TABLE_ALREADY_EXISTS", str(old), str(new), "--move")
     found = done(run(name, "--location", new, "--move", "--output", "json"))
-    assert found["counts"]["updated"] == 2 and found["dropped"] == ["p=3"]
+    assert found["counts"]["updated"] == 2 and not found["dropped"]
+    assert [k["partition"] for k in found["kept"]] == ["p=3"] and (old / "p=3").is_dir()
     assert all(str(new) in u["change"] for u in found["updated"])
     assert done(run(name, "--full", "--output", "json"))["outcome"] == "in step"
 

@@ -233,3 +233,49 @@ def _interleaved(lake: SyncLake, between: list[Step], at: int) -> bool:
     if done:
         lake.check()
     return True
+
+
+@pytest.mark.rule("44")
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_location_that_another_sets_meanwhile_stays(tmp_path: Path, gone: bool) -> None:
+    """It is set between the comparison and the write: of a partition that has moved, or is gone."""
+    lake = _begun(str(tmp_path))
+    lake.take(Write("p=2/q=1", "first"))
+    lake.sync()
+    values = ("1", "1")
+    if gone:
+        lake.take(Remove("p=1/q=1"))
+    else:
+        lake.take(Meddle("void", values))
+    reads: list[str] = []
+
+    def interfere(method: str, moment: str) -> None:
+        if moment == "after" and method == "get_partitions_by_names" and not reads:
+            reads.append(method)
+            lake.take(Meddle("outside", values))
+
+    lake.metastore.interfere = interfere
+    lake.sync(full=True)
+    assert reads and lake.places()[values] == tmp_path / "outside"
+
+
+def test_what_others_set_while_columns_change_stays(tmp_path: Path) -> None:
+    lake = _begun(str(tmp_path))
+    lake.sync()
+    lake.take(Write("p=2/q=1", "longer"))
+    calls: list[str] = []
+
+    def interfere(method: str, moment: str) -> None:
+        record = lake.metastore.record
+        if moment == "before" and method == "alter_table" and len(calls) < 3:
+            calls.append(method)
+            time_ = str(int(record.parameters["transient_lastDdlTime"]) + 1)
+            more = {f"other{len(calls)}": "x", "transient_lastDdlTime": time_}
+            record.parameters = {**record.parameters, **more}
+
+    lake.metastore.interfere = interfere
+    lake.sync()
+    assert len(calls) == 3
+    said = lake.metastore.record.parameters
+    assert all(f"other{i + 1}" in said for i in range(len(calls)))
+    lake.check()

@@ -84,7 +84,7 @@ def sync_hudi(client: Any, root: Path, name: TableName = NAME, **options: Any) -
     request = SyncRequest(name, str(root), **options)
     place = hudi_place(client, LocalStorage(), request)
     assert place is not None
-    settings = SyncSettings(BatchLimits(1 << 20, 2), parallelism=2)
+    settings = SyncSettings(BatchLimits(1 << 20, 2), parallelism=2, quiet=0.0)
     return HudiSync(client, LocalStorage(), place, request, settings).run()
 
 

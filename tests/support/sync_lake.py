@@ -130,6 +130,7 @@ class ModelMetastore:
     def create_table(self, table: ttypes.Table) -> None:
         if self.record is not None:
             raise TableExists(table.tableName)
+        table.parameters = {**table.parameters, "transient_lastDdlTime": "1000"}
         self.record = table
 
     def alter_table(
@@ -141,6 +142,7 @@ class ModelMetastore:
             value = self.record.parameters.get(expected)
             if value != context["expected_parameter_value"]:
                 raise MetastoreFailure(f"The table has been modified. {expected} is {value}")
+        altered.parameters = {"transient_lastDdlTime": "1000", **altered.parameters}
         self.record = altered
 
     def get_partition_names(self, database: str, table: str) -> list[str]:
@@ -157,9 +159,10 @@ class ModelMetastore:
 
     def add_partitions(
         self, database: str, table: str, partitions: Iterable[ttypes.Partition]
-    ) -> None:
-        for partition in partitions:
-            self.partitions.setdefault(tuple(partition.values), partition)
+    ) -> list[ttypes.Partition]:
+        new = [p for p in partitions if tuple(p.values) not in self.partitions]
+        self.partitions |= {tuple(p.values): p for p in new}
+        return new
 
     def alter_partitions(
         self,
@@ -230,7 +233,9 @@ class SyncLake:
     base: Path
     metastore: Any = field(default_factory=ModelMetastore)
     settings: SyncSettings = field(
-        default_factory=lambda: SyncSettings(BatchLimits(3000, 2), parallelism=2, recheck_after=0.0)
+        default_factory=lambda: SyncSettings(
+            BatchLimits(3000, 2), parallelism=2, recheck_after=0.0, quiet=0.0
+        )
     )
 
     def __post_init__(self) -> None:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from bridge.errors import InvalidRequest, SchemaNotFound, TableExists, TableNotFound
 from bridge.file_formats.registry import file_format
+from bridge.index.replacements import home
 from bridge.jobs.sync.file_options import FileFormatOptions, declared
 from bridge.jobs.sync.metastore import (
     RegisteredTable,
@@ -57,7 +58,6 @@ from bridge.table.partition import partition_name
 from bridge.table.registry import DIRECTORY, recognised
 
 _FETCHED_BYTES = 4 << 20
-OWNER = "skipbridge"
 
 
 @dataclass(slots=True)
@@ -207,7 +207,8 @@ class Comparison:
 
     def _refuse_strangers(self, table: RegisteredTable, place: Place) -> None:
         name = self._request.name
-        ours = ROOT_PROPERTY in table.properties or table.record.owner == OWNER
+        roots = {place.root, table.location, home(table.location)}
+        ours = table.properties.get(ROOT_PROPERTY) in roots
         if not ours and not self._request.adopt:
             raise TableExists(
                 f"{name} exists and is not maintained by skipbridge: its owner is "

@@ -35,12 +35,13 @@ from bridge.jobs.sync.record import (
     Progress,
     begun,
     create,
+    keep_left,
     partition_names,
     tell,
     until_settled,
 )
 from bridge.jobs.sync.request import SyncRequest, SyncSettings
-from bridge.jobs.sync.storage import Place, place_of
+from bridge.jobs.sync.storage import Place, SyncStorage, place_of
 from bridge.metastore.batches import BatchSettings, fetch_partitions
 from bridge.metastore.client import MetastoreClient
 from bridge.storage.port import Storage
@@ -148,14 +149,21 @@ class HudiSync:
         keys = key_columns(config, {c.name: c for c in columns}, self._request.keys)
         own = {k.name for k in keys}
         rest = tuple(c for c in columns if c.name not in own and c.name not in left_out)
-        reports: list[SyncReport] = []
+        request = self._request
+        main = read_record(self._client, request.name)
+        left = main.location if main is not None and request.move else None
+        syncs: list[_RecordSync] = []
         for view in views(config):
             target = HudiTarget(self._place, view, rest, keys, schema, left_out)
             name = TableName(self._request.name.schema, self._request.name.table + view.suffix)
-            one = _RecordSync(
-                self._client, self._files, target, name, self._request, self._settings
+            adopt = request.adopt and not view.suffix  # the consent is for the named table
+            asked = replace(request, adopt=adopt)
+            syncs.append(
+                _RecordSync(self._client, self._files, target, name, asked, self._settings, left)
             )
-            reports.append(one.run(self._progress))
+        for one in syncs:  # before any is written
+            one.check()
+        reports = [one.run(self._progress) for one in syncs]
         report = reports.pop()
         report.views = reports
         report.seconds = time.perf_counter() - started
@@ -163,7 +171,11 @@ class HudiSync:
 
 
 class _RecordSync:
-    """One record of the table."""
+    """One record of the table.
+
+    Args:
+        left: the root that the named table leaves; no record is moved from another one.
+    """
 
     def __init__(
         self,
@@ -173,16 +185,25 @@ class _RecordSync:
         name: TableName,
         request: SyncRequest,
         settings: SyncSettings,
+        left: str | None,
     ) -> None:
+        self._left = left
         self._client = client
         self._files = files
         self._target = target
         self._name = name
         self._request = request
         self._settings = settings
+        self._storage = SyncStorage(files.storage, settings.threads, recursive=False)
         self._position = Position.of(files.view.timeline)
         self._report = SyncReport(str(name), target.place.root, listed_by="hudi")
         self._report.left_out = [n for n in target.left_out if n not in META_COLUMNS]
+
+    def check(self) -> None:
+        """Errors: TableExists: the record belongs to another table."""
+        table = read_record(self._client, self._name)
+        if table is not None:
+            self._refuse_strangers(table)
 
     def run(self, progress: Progress) -> SyncReport:
         return until_settled(self._report, lambda: self._round(progress))
@@ -196,6 +217,7 @@ class _RecordSync:
         names = [k.name for k in self._target.keys]
         report.collisions = [(partition_name(names, k), c) for k, c in plan.stored.collisions]
         report.kept = [(k.name, k.location, k.reason) for k in plan.changes.kept]
+        keep_left(self._storage, self._request, plan.changes, report)
         report.unchanged = plan.changes.unchanged
         report.partitions = len(plan.names)
         if self._request.dry_run:
@@ -268,6 +290,8 @@ class _RecordSync:
         state, table, request = plan.state, plan.table, self._request
         if state is None or table is None or request.full or request.relocate or plan.lines:
             return False
+        if self._report.rounds > 1:  # another job wrote meanwhile
+            return False
         return (
             time.time() - state.compared < self._settings.compare_all_after
             and state.reading == plan.extractor
@@ -283,10 +307,12 @@ class _RecordSync:
                 f"{self._name} exists and is no Hudi table",
                 "drop it from the metastore first (its files stay), or choose another name",
             )
-        if table.location != root and not self._request.move:
+        if table.location not in (root, self._left):
             raise TableExists(
                 f"{self._name} is at {table.location}, not at {root}",
-                "if the table has moved there, add --move; else correct --location",
+                "if it is another table, give another name"
+                if self._request.move
+                else "if the table has moved there, add --move; else correct --location",
             )
         self._report.adopted = ROOT_PROPERTY not in table.properties
 
@@ -348,6 +374,8 @@ class _RecordSync:
         written = writer.write(table, changes, plan.stored)
         if plan.lines:
             report.outcome = "synced"
+        if written.changed:
+            return False
         names = (set(plan.names) | set(written.added)) - set(written.dropped)
         return self._remember(plan, table, names)
 
@@ -355,7 +383,8 @@ class _RecordSync:
         plan.record.parameters[STATE_PROPERTY] = begun()
         if plan.table is None:
             return create(self._client, plan.record, self._report)
-        return alter_unless_changed(self._client, plan.table.record, plan.record)
+        record, pause = plan.table.record, self._settings.quiet
+        return alter_unless_changed(self._client, record, plan.record, pause)
 
     def _remember(self, plan: HudiPlan, table: RegisteredTable, expected: set[str]) -> bool:
         """Records how far the table was synced, if the metastore is as this run left it.

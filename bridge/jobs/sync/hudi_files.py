@@ -30,7 +30,7 @@ class HudiFiles:
     """
 
     def __init__(self, storage: Storage, root: str) -> None:
-        self._storage = storage
+        self.storage = storage
         self._root = root
         self._touched: dict[tuple[str, ...], tuple[Discovered, Discovered]] = {}
         self.view = check_history(storage, FileSystemView.open(storage, root))
@@ -41,7 +41,7 @@ class HudiFiles:
 
     @cached_property
     def _all(self) -> Discovered:
-        files = None if self.view.commits_suffice() else file_set(self._storage, self.view)
+        files = None if self.view.commits_suffice() else file_set(self.storage, self.view)
         return self._discovered(_sizes(self.view.slices(files=files)))
 
     def touched(self, commits: Sequence[Instant]) -> tuple[Discovered, Discovered]:
@@ -63,7 +63,7 @@ class HudiFiles:
         listed: dict[str, list[tuple[str, int]]] = {}
         for path in sorted(found.emptied):
             place = f"{self._root}/{path}" if path else self._root
-            files = self._storage.list_all(place, recursive=False)
+            files = self.storage.list_all(place, recursive=False)
             names = (uri.rpartition("/")[2] for uri in files.paths.to_pylist())
             listed[path] = list(zip(names, files.sizes.tolist(), strict=True))
         return _sizes(self.view.slices(files=FileListing.of(listed)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import re
 import threading
 import time
@@ -15,6 +16,7 @@ from bridge.jobs.compose import metastore_of, storage_of, storage_options
 from bridge.jobs.file_systems import require_file_system
 from bridge.jobs.spark_log_filter import filter_spark_log
 from bridge.jobs.sync.hudi import HudiSync, hudi_place
+from bridge.jobs.sync.metastore import alter_unless_changed
 from bridge.jobs.sync.record import Progress
 from bridge.jobs.sync.request import SyncRequest, SyncSettings
 from bridge.jobs.sync.table import TableSync
@@ -128,8 +130,9 @@ def _index(
         made = index_table(config, str(name), local=local, progress=progress, say=say)
     if state is not None and time.time() - state.newest / 1e6 > _SETTLED_SECONDS and not current:
         fresh = client.get_table(name.schema, name.table)
-        fresh.parameters = {**(fresh.parameters or {}), INDEXED_PROPERTY: state.storage}
-        client.alter_table(name.schema, name.table, fresh, {"DO_NOT_UPDATE_STATS": "true"})
+        amended = copy.deepcopy(fresh)
+        amended.parameters = {**(fresh.parameters or {}), INDEXED_PROPERTY: state.storage}
+        alter_unless_changed(client, fresh, amended)  # else the next run says it
     return made
 
 

@@ -1,8 +1,8 @@
 """The metastore side of a sync: reads records for comparison, and writes changes.
 
-Every change may be repeated: existing partitions are not added, missing ones are not dropped, and
-an alteration applies to the record as it is at that moment. The next run thus completes an
-interrupted one, and two concurrent runs converge.
+Every change may be repeated: existing partitions are not added, missing ones are not dropped. A
+decision holds only for the record on which it was made (rule 44): each write is preceded by a read,
+and what changed meanwhile is compared again. The window that remains is one call long.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import copy
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -33,7 +33,6 @@ from bridge.storage.uri import canonical
 from bridge.sync.diff import Columns, Drop, Layout, RegisteredPartition, Update
 from bridge.sync.discovered_partitions import Key
 from bridge.sync.spark_schema import follow
-from bridge.sync.state import STATE_PROPERTY
 from bridge.table.model import Column, Table, TableName
 from bridge.table.partition import NULL_MARKER, parse_partition_name
 from bridge.types import parse_hive_type
@@ -45,6 +44,7 @@ _CODED_FILES = "numFilesErasureCoded"
 _NO_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
 _MOST_FAILURES = 50
 _CHANGED = "transient_lastDdlTime"
+_TRIES = 5
 T = TypeVar("T")
 
 
@@ -105,27 +105,59 @@ def described_table(record: records.Table) -> RegisteredTable:
 
 
 def alter_unless_changed(
-    client: MetastoreClient, fresh: records.Table, amended: records.Table
+    client: MetastoreClient, fresh: records.Table, amended: records.Table, pause: float = 0.0
 ) -> bool:
-    """Alters a table unless it was altered since ``fresh`` was read; False if it was.
+    """Alters a table unless its record was altered since ``fresh`` was read; False if it was.
 
-    Servers that support the condition check it in the same transaction. For others the window is
-    one call long, and the comparison at the end of a sync finds a lost change.
+    The record is read again directly before, and compared in all fields. Servers that support a
+    condition check the time of the last change in the same transaction, and we write a new time. It
+    has whole seconds: only a record that did not change during a ``pause`` of more than one second
+    cannot change unnoticed within the second of its time.
     """
+    name = fresh.dbName, fresh.tableName
+    time.sleep(pause)
+    if client.get_table(*name) != fresh:
+        return False
     context = dict(_NO_STATISTICS)
-    properties = fresh.parameters or {}
-    condition = STATE_PROPERTY if STATE_PROPERTY in properties else _CHANGED
-    known = properties.get(condition)
-    if known is not None:
-        context |= {"expected_parameter_key": condition, "expected_parameter_value": known}
+    known = (fresh.parameters or {}).get(_CHANGED, "")
+    if known.isdecimal():
+        later = str(max(int(time.time()), int(known) + 1))
+        amended.parameters = {**(amended.parameters or {}), _CHANGED: later}
+        context |= {"expected_parameter_key": _CHANGED, "expected_parameter_value": known}
     try:
-        client.alter_table(fresh.dbName, fresh.tableName, amended, context)
+        client.alter_table(*name, amended, context)
     except MetastoreFailure:
-        now = client.get_table(fresh.dbName, fresh.tableName).parameters or {}
-        if now.get(condition) != known:
+        now = client.get_table(*name).parameters or {}
+        if now.get(_CHANGED, "") != known:
             return False
         raise
     return True
+
+
+def amend_table(
+    client: MetastoreClient,
+    seen: RegisteredTable,
+    amend: Callable[[RegisteredTable], records.Table],
+    pause: float = 0.0,
+) -> bool | None:
+    """Alters a table of which another job may be setting properties all the time.
+
+    Args:
+        seen: the decision was made on it; columns, keys, location and classes must be the same.
+        amend: makes the new record from the one that was read last.
+        pause: see `alter_unless_changed`; a few tries without one follow those with it.
+
+    Returns:
+        False if the table was changed; None if no pause was left in which it was not written to.
+    """
+    pauses = (pause, pause, *[0.0] * _TRIES) if pause else (0.0,) * _TRIES
+    for each in pauses:
+        fresh = described_table(client.get_table(seen.record.dbName, seen.record.tableName))
+        if list(fresh.digest_parts()) != list(seen.digest_parts()):
+            return False
+        if alter_unless_changed(client, fresh.record, amend(fresh), each):
+            return True if each == pause else None
+    return False
 
 
 def _columns(fields: Sequence[records.FieldSchema]) -> tuple[Column, ...]:
@@ -189,23 +221,26 @@ def amended_table(
     spelled: str,
     properties: dict[str, str],
 ) -> records.Table:
-    """The table's record with new columns and location and additional properties."""
+    """The table's record with new columns and location and additional properties.
+
+    What does not change stays as it is spelled.
+    """
     amended = copy.deepcopy(record)
-    held = {f.name.lower(): f for f in amended.sd.cols}
-    wanted = thrift_columns(columns)
-    for i, column in enumerate(wanted):
-        old = held.get(column.name.lower())
-        if old is not None and parse_hive_type(old.type) == parse_hive_type(column.type):
-            wanted[i] = old  # keeps its spelling
-    # thrift_columns omits types that we do not have; existing columns of such types stay.
-    names = {c.name.lower() for c in wanted}
-    amended.sd.cols = [f for n, f in held.items() if n not in names] + wanted
-    order = {n: i for i, n in enumerate(held)}
-    amended.sd.cols.sort(key=lambda f: order.get(f.name.lower(), len(order)))
+    rest = {c.name.lower(): c for c in columns}
+    for held in amended.sd.cols:
+        column = rest.pop(held.name.lower(), None)
+        if column is not None and parse_hive_type(held.type) != column.type:
+            held.type = str(column.type)
+    amended.sd.cols += thrift_columns(list(rest.values()))
     amended.sd.location = spelled
     keys = _columns(amended.partitionKeys or [])
-    amended.parameters = follow({**(amended.parameters or {}), **properties}, columns, keys)
+    said = {**(amended.parameters or {}), **properties}
+    amended.parameters = follow(said, _columns(record.sd.cols), columns, keys)
     return amended
+
+
+def _values(key: Key) -> list[str]:
+    return [NULL_MARKER if v is None else v for v in key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +270,9 @@ class Writer:
     event of 200 partitions is too long for the metastore of Hive 2.3 on Derby, one of 20 is not.
     Partitions that it still refuses are in ``failed``; not those of which it rolled a change back
     for another's, the last of which is in ``met``.
+
+    Before each write the records are read again. What another job has added, moved or dropped since
+    the comparison, or a batch of a table that was changed, is left alone, and ``changed`` is set.
     """
 
     client: MetastoreClient
@@ -244,6 +282,7 @@ class Writer:
     progress: Callable[[int], None] = lambda done: None
     failed: list[tuple[str, str]] = field(default_factory=list)
     met: RolledBack | None = None
+    changed: bool = False
     _count: int = 0
     _third: dict[str, str] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -268,9 +307,12 @@ class Writer:
         columns = sum(len(f.name) + len(f.type) + 20 for f in self.table.record.sd.cols)
 
         def send(batch: Sequence[NewPartition]) -> list[str]:
-            found = present(batch)
-            self.client.add_partitions(*self.name, [self._record(p) for p in found])
-            return [p.name for p in found]
+            found = present(batch) if self._as_decided() else []
+            made = self.client.add_partitions(*self.name, [self._record(p) for p in found])
+            added = {tuple(p.values) for p in made}
+            names = [p.name for p in found if tuple(_values(p.key)) in added]
+            self.changed |= len(names) < len(found)  # others' are compared
+            return names
 
         def size(p: NewPartition) -> int:
             return columns + 500 + len(p.spelled.encode()) + 2 * len(p.name.encode())
@@ -280,17 +322,17 @@ class Writer:
     def alter(self, updates: Iterable[tuple[Update, str | None]]) -> list[str]:
         """Updates partitions to the table's columns and classes, and to a new location if given.
 
-        Partitions that no longer exist are skipped.
+        Partitions that no longer exist, or lie elsewhere by now, are skipped.
         """
         columns = sum(len(f.name) + len(f.type) + 20 for f in self.table.record.sd.cols)
 
         def send(batch: Sequence[tuple[Update, str | None]]) -> list[str]:
             wanted = {update.name: (update, spelled) for update, spelled in batch}
-            found = self.client.get_partitions_by_names(*self.name, list(wanted))
-            for name, record in zip(found.names, found.partitions, strict=True):
+            found = self._unmoved({name: update.was for name, (update, _) in wanted.items()})
+            for name, record in found.items():
                 self._align(record, *wanted[name])
             try:
-                self.client.alter_partitions(*self.name, found.partitions, _NO_STATISTICS)
+                self.client.alter_partitions(*self.name, list(found.values()), _NO_STATISTICS)
             except MetastoreFailure:
                 if (
                     len(wanted) == 1
@@ -298,7 +340,7 @@ class Writer:
                 ):
                     return []
                 raise
-            return list(found.names)
+            return list(found)
 
         def size(item: tuple[Update, str | None]) -> int:
             return columns + 800 + len(item[0].was.encode()) + 2 * len(item[0].name.encode())
@@ -315,13 +357,30 @@ class Writer:
         """
 
         def send(batch: Sequence[Drop]) -> list[str]:
-            names = [d.name for d in gone(batch)]
+            names = list(self._unmoved({d.name: d.location for d in gone(batch)}))
             self.client.drop_partitions(*self.name, names)
             return names
 
         return self._carry_out(
             drops, lambda d: len(d.name.encode()) + 20, lambda d: d.name, send, 1
         )
+
+    def _as_decided(self) -> bool:
+        """Whether the table is still as it was when the changes of its partitions were decided."""
+        now, then = self.client.get_table(*self.name), self.table.record
+        same = now.sd == then.sd and (now.partitionKeys or []) == (then.partitionKeys or [])
+        self.changed |= not same
+        return same
+
+    def _unmoved(self, places: Mapping[str, str]) -> dict[str, records.Partition]:
+        """Those of the partitions that lie where the comparison found them, read again."""
+        if not places or not self._as_decided():
+            return {}
+        found = self.client.get_partitions_by_names(*self.name, list(places))
+        read = zip(found.names, found.partitions, strict=True)
+        same = {n: r for n, r in read if registered_partition(n, r).location == places[n]}
+        self.changed |= len(same) < len(places)
+        return same
 
     def _third_statistic(self) -> dict[str, str]:
         with self._lock:
@@ -336,7 +395,7 @@ class Writer:
         descriptor = copy.copy(self.table.record.sd)
         descriptor.location = new.spelled
         return records.Partition(
-            values=[NULL_MARKER if v is None else v for v in new.key],
+            values=_values(new.key),
             dbName=self.table.record.dbName,
             tableName=self.table.record.tableName,
             createTime=now,

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from bridge.errors import MetastoreFailure, TableExists
 from bridge.jobs.sync.metastore import NewPartition, RegisteredTable, Writer
-from bridge.jobs.sync.request import SyncSettings
-from bridge.jobs.sync.storage import Place
+from bridge.jobs.sync.request import SyncRequest, SyncSettings
+from bridge.jobs.sync.storage import Place, SyncStorage
 from bridge.metastore import records
 from bridge.metastore.calls import RolledBack
 from bridge.metastore.client import MetastoreClient
@@ -96,10 +96,15 @@ def tell(
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The names of the partitions that were added and dropped."""
+    """The names of the partitions that were added and dropped.
+
+    Attributes:
+        changed: another job has changed some of the records meanwhile; they must be compared again.
+    """
 
     added: list[str]
     dropped: list[str]
+    changed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +158,7 @@ class PartitionWriter:
             report.outcome = "synced"
         if writer.met is not None:
             raise writer.met
-        return Written(added, dropped)
+        return Written(added, dropped, writer.changed)
 
     def new(self, changes: Changes, stored: DiscoveredPartitions) -> Iterator[NewPartition]:
         """The partitions to add."""
@@ -164,6 +169,18 @@ class PartitionWriter:
             yield NewPartition(
                 partition_name(names, key), key, self.place.spell(uri), found.files, found.bytes
             )
+
+
+def keep_left(
+    storage: SyncStorage, request: SyncRequest, changes: Changes, report: SyncReport
+) -> None:
+    """Keeps partitions at the root that a table leaves if there is data, but for ``--drop-all``."""
+    left = [] if request.drop_all else [d for d in changes.drops if d.left]
+    found = storage.occupied([d.location for d in left])
+    held = [d for d, there in zip(left, found, strict=True) if there]
+    changes.drops = [d for d in changes.drops if d not in held]
+    reason = "there is data there, and none at the new root: --drop-all drops it"
+    report.kept += [(d.name, d.location, reason) for d in held]
 
 
 def partition_names(

@@ -51,7 +51,12 @@ class SyncRequest:
 
 @dataclass(frozen=True, slots=True)
 class SyncSettings:
-    """The ``sync.*`` options."""
+    """The ``sync.*`` options.
+
+    Attributes:
+        quiet: seconds for which a table's record must not have changed before its columns, location
+            or marks are written (`bridge.jobs.sync.metastore.alter_unless_changed`).
+    """
 
     limits: BatchLimits = field(default_factory=BatchLimits)
     parallelism: int = 4
@@ -61,6 +66,7 @@ class SyncSettings:
     recheck_after: float = 30.0
     recursive: bool = False
     threads: int = 16
+    quiet: float = 1.1
 
     @classmethod
     def of(cls, config: Config) -> SyncSettings:

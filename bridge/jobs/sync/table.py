@@ -10,12 +10,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from bridge.jobs.sync.comparison import Comparison, Plan
 from bridge.jobs.sync.metastore import (
     NewPartition,
     RegisteredTable,
-    alter_unless_changed,
+    amend_table,
     amended_table,
     new_table,
     read_table,
@@ -25,12 +26,14 @@ from bridge.jobs.sync.record import (
     Progress,
     begun,
     create,
+    keep_left,
     partition_names,
     tell,
     until_settled,
 )
 from bridge.jobs.sync.request import SyncRequest, SyncSettings
 from bridge.jobs.sync.storage import Lister, SyncStorage
+from bridge.metastore import records
 from bridge.metastore.client import MetastoreClient
 from bridge.storage.port import Storage
 from bridge.storage.uri import canonical
@@ -86,9 +89,15 @@ class TableSync:
 
     def _round(self) -> bool:
         """Compares and writes; False if another job wrote meanwhile."""
+        if self._report.rounds > 1:  # nothing that a state says of partitions is trusted now
+            request = replace(self._request, full=True)
+            self._comparison = Comparison(
+                self._client, self._storage, request, self._settings, self._report
+            )
         plan = self._comparison.compare()
         if plan.in_step:
             return True
+        keep_left(self._storage, self._request, plan.changes, self._report)
         if self._request.dry_run:
             tell(self._report, plan.table, plan.keys, plan.changes, plan.table_changes)
             self._report.partitions = len(plan.names)
@@ -113,6 +122,8 @@ class TableSync:
         written = writer.write(table, changes, plan.stored)
         if plan.table_changes:
             report.outcome = "synced"
+        if written.changed:
+            return False
         added = set(written.added)
         new = [p for p in writer.new(changes, plan.stored) if p.name in added]
         if not self._settled(plan, new, written.dropped):
@@ -145,7 +156,9 @@ class TableSync:
     def _gone(self, batch: Sequence[Drop]) -> list[Drop]:
         """Partitions that still have no data; there may have been writes since the listing."""
         found = self._storage.occupied([d.location for d in batch])
-        return [d for d, there in zip(batch, found, strict=True) if d.left or not there]
+        forced = self._request.drop_all
+        pairs = zip(batch, found, strict=True)
+        return [d for d, there in pairs if not there or (d.left and forced)]
 
     def _write_table(self, plan: Plan) -> bool:
         name = self._request.name
@@ -164,13 +177,19 @@ class TableSync:
                 plan.files,
             )
             return create(self._client, made, self._report)
-        fresh = read_table(self._client, name)
-        if list(fresh.digest_parts()) != list(plan.table.digest_parts()):
-            return False
-        moved = fresh.location != plan.place.root
-        spelled = plan.place.spell(plan.place.root) if moved else fresh.spelled
-        amended = amended_table(fresh.record, plan.columns, spelled, marks)
-        return alter_unless_changed(self._client, fresh.record, amended)
+
+        def amend(fresh: RegisteredTable) -> records.Table:
+            moved = fresh.location != plan.place.root
+            spelled = plan.place.spell(plan.place.root) if moved else fresh.spelled
+            return amended_table(fresh.record, plan.columns, spelled, marks)
+
+        done = amend_table(self._client, plan.table, amend, self._settings.quiet)
+        if done is None:
+            self._report.table_changes.append(
+                "! another job writes to the table's record all the time: what it wrote during the "
+                "one call of this run may be lost"
+            )
+        return done is not False
 
     def _remember(self, plan: Plan, table: RegisteredTable, expected: set[str]) -> bool:
         """Writes the state if the metastore is as this run left it; False otherwise."""
@@ -195,10 +214,14 @@ class TableSync:
         )
         if plan.state is not None and not plan.quick and self._still(plan.state, state):
             return True  # compared again before the state was due for renewal: nothing to write
-        amended = amended_table(
-            fresh.record, fresh.columns, fresh.spelled, {STATE_PROPERTY: state.to_text()}
+        text = {STATE_PROPERTY: state.to_text()}
+        return bool(
+            amend_table(
+                self._client,
+                fresh,
+                lambda now: amended_table(now.record, now.columns, now.spelled, text),
+            )
         )
-        return alter_unless_changed(self._client, fresh.record, amended)
 
     def _still(self, old: SyncState, new: SyncState) -> bool:
         recent = time.time() - old.compared < self._settings.compare_all_after

@@ -18,6 +18,7 @@ from bridge.errors import BridgeError, MetastoreFailure
 from bridge.jobs.sync.job import Say, SyncJob
 from bridge.metastore import records
 from bridge.metastore.client import MetastoreClient
+from bridge.metastore.notifications import changed
 
 log = logging.getLogger(__name__)
 _EVENTS = 1000
@@ -54,6 +55,10 @@ class Touched:
 
     def take(self, event: records.NotificationEvent) -> None:
         name = f"{event.dbName}.{event.tableName}".lower()
+        if event.eventType == "ALTER_TABLE":  # renamed: the old name is gone
+            names = {f"{database}.{table}" for database, table in changed(event) if table}
+            self.dropped |= names - {name}
+            self.changed -= names - {name}
         if event.eventType == _DROPPED:
             self.dropped.add(name)
         elif event.eventType in _CONCERNING:
@@ -86,16 +91,15 @@ class Events:
             ) from error
 
     def touched(self) -> Touched:
-        """What has changed since the last call."""
-        found = Touched()
-        while True:
-            events = self.client.get_next_notifications(self.last, _EVENTS)
-            if not events:
-                return found
-            found.gap |= events[0].eventId > self.last + 1
+        """What has changed since the last call; after an error the next call tells all of it."""
+        found, last = Touched(), self.last
+        while events := self.client.get_next_notifications(last, _EVENTS):
+            found.gap |= events[0].eventId > last + 1
             for event in events:
                 found.take(event)
-            self.last = events[-1].eventId
+            last = events[-1].eventId
+        self.last = last
+        return found
 
 
 @dataclass(slots=True)
@@ -131,11 +135,11 @@ class Watch:
         self.run(self.jobs)
         due = time.monotonic() + (self.every or 0)
         while not self.stop.wait(self._pause(due)):
+            if self.events is not None:  # first: a table that was dropped is not created again
+                self._answer(self.events)
             if self.every is not None and time.monotonic() >= due:
                 self._run([j for j in self.jobs if self._name(j) not in self._gone])
                 due = time.monotonic() + self.every
-            if self.events is not None:
-                self._answer(self.events)
 
     def _pause(self, due: float) -> float:
         left = due - time.monotonic() if self.every is not None else self.poll

@@ -298,3 +298,19 @@ def test_the_report_shows_all_records() -> None:
     ]
     assert len(table_changes(report)) == 3 and len(report.to_dict()["views"]) == 2
     assert NULL_MARKER not in json.dumps(report.to_dict())
+
+
+def test_a_move_takes_no_record_of_another_table(tmp_path: Path) -> None:
+    (fixture,) = hudi_fixtures(bundle="1.2.0", names=["mor_upserts"])
+    store, root = ModelTables(), fixture.unpack(tmp_path / "a")
+    sync_hudi(store, root)
+    theirs = store.tables["t_rt"].record
+    assert theirs is not None
+    theirs.sd.location = "file:///theirs"
+    moved = root.rename(tmp_path / "moved")
+    writes = store.writes
+    with pytest.raises(TableExists, match="t_rt is at file:///theirs"):
+        sync_hudi(store, moved, move=True)
+    assert store.writes == writes, "all names are checked before the first is written"
+    theirs.sd.location = root.as_uri()
+    assert sync_hudi(store, moved, move=True).outcome == "synced"

@@ -138,6 +138,12 @@ def columns(text: str) -> tuple[Column, ...]:
         ("a struct<x:int>", "a struct<x:bigint,y:int>", "a struct<x:bigint,y:int>"),
         ("a array<int>", "a array<bigint>", "a array<bigint>"),
         ("a map<string,int>", "a map<string,int>", "a map<string,int>"),
+        (
+            "a struct<x:bigint,t:bigint>",
+            "a struct<x:int,t:timestamp,y:int>",
+            "a struct<x:bigint,t:bigint,y:int>",
+        ),
+        ("a array<struct<X:smallint>>", "a array<struct<x:int>>", "a array<struct<X:smallint>>"),
     ],
 )
 def test_columns_follow_the_newest_schema(table: str, schema: str, after: str) -> None:
@@ -152,6 +158,9 @@ def test_columns_follow_the_newest_schema(table: str, schema: str, after: str) -
         ("a double", "a float"),
         ("a array<string>", "a array<int>"),
         ("a timestamp", "a bigint"),
+        ("a struct<x:double>", "a struct<x:float>"),
+        ("a struct<X:struct<y:string>>", "a struct<x:struct<y:int>>"),
+        ("a array<struct<x:decimal(9,2)>>", "a array<struct<x:decimal(5,2)>>"),
     ],
 )
 def test_types_that_hive_cannot_follow_are_refused(table: str, schema: str) -> None:

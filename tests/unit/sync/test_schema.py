@@ -17,6 +17,7 @@ def columns(text: str) -> tuple[Column, ...]:
     )
 
 
+@pytest.mark.rule("48")
 @pytest.mark.parametrize(
     ("table", "files", "after"),
     [
@@ -28,6 +29,22 @@ def columns(text: str) -> tuple[Column, ...]:
         ("a decimal(8,2)", "a decimal(12,2)", "a decimal(12,2)"),
         ("a struct<x:int>", "a struct<x:bigint,y:int>", "a struct<x:bigint,y:int>"),
         ("a struct<x:int,y:int>", "a struct<x:int>", "a struct<x:int,y:int>"),
+        # Names without case at every depth; the table's spelling stays.
+        ("a struct<X:int,b:string>", "a struct<x:int,b:string>", None),
+        ("a array<struct<Id:int>>", "a array<struct<id:int>>", None),
+        (
+            "a map<string,struct<Id:int>>",
+            "a map<string,struct<id:bigint>>",
+            "a map<string,struct<Id:bigint>>",
+        ),
+        ("a struct<A:int>", "a struct<a:int,new:int>", "a struct<A:int,new:int>"),
+        (
+            "a array<struct<A:struct<B:int>>>",
+            "a array<struct<a:struct<b:int,c:int>>>",
+            "a array<struct<A:struct<B:int,c:int>>>",
+        ),
+        ("a array<varchar(5)>; b struct<X:binary>", "a array<string>; b struct<x:string>", None),
+        ("a struct<x:uniontype<int>>", "a struct<x:int,y:int>", None),
         # The same bytes, declared otherwise.
         ("a varchar(5); b char(3); c binary", "a string; b string; c string", None),
         ("a string", "a binary", "a string"),
@@ -48,6 +65,7 @@ def test_a_table_follows_its_files(table: str, files: str, after: str | None) ->
         ("a double", "a float"),
         ("a decimal(12,2)", "a decimal(8,2)"),
         ("a struct<x:bigint,y:int>", "a struct<x:int>"),
+        ("a array<struct<X:bigint>>", "a array<struct<x:int>>"),
     ],
 )
 def test_narrowing_is_refused(table: str, files: str) -> None:
@@ -67,6 +85,7 @@ def test_narrowing_is_refused(table: str, files: str) -> None:
         ("a decimal(8,2)", "a decimal(8,3)"),
         ("a date", "a timestamp"),
         ("a array<int>", "a int"),
+        ("a array<struct<X:int>>", "a array<struct<x:string>>"),
     ],
 )
 def test_conflicts_show_both_schemas(table: str, files: str) -> None:
