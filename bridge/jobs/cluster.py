@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bridge.clustering.execution import Rewriter, ThreadRewriter, execute
+from bridge.clustering.outlook import outlook
 from bridge.clustering.plan import Plan
 from bridge.clustering.questions import Asked
 from bridge.clustering.rewrite import Effort, GroupResult
@@ -51,6 +53,7 @@ def schedule(
     refresh: bool = True,
     begin: bool = False,
     local: bool = False,
+    before: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Plans what is worth a rewrite, and saves the plan. The index is brought up to date first.
 
@@ -59,11 +62,13 @@ def schedule(
         begin: the caller executes the plan at once. If it dies before, the plan counts as begun.
         local: and does so without Spark, which Hudi's plans need.
         auto: takes the layout and the columns that gain most, in place of the strategy's.
+        before: instants whose files, old and new ones, are left out.
         dry: only tells what the plan would bring; nothing is written, the index neither.
 
     Returns:
-        The plan as plain values; ``instant`` is None if there is nothing to do. With ``auto``, the
-        gain of the best candidate; with ``dry``, a forecast if scans are logged.
+        The plan as plain values, and how many groups are left for later plans; ``instant`` is None
+        if there is nothing to do. With ``auto``, the gain of the best candidate. With ``dry``, what
+        a whole run would do by partition, and a forecast if scans are logged.
 
     Errors:
         UnsupportedTable, ColumnNotFound, InvalidRequest, InvalidConfiguration.
@@ -90,6 +95,7 @@ def schedule(
                 f"{table}: {len(refused)} files are left out, since an earlier plan could not keep "
                 "them exactly; --again tries once more"
             )
+        pending += [f for each in before for g in timeline.plan(each).groups for f in g.files]
         chosen: dict[str, Any] = {}
         if auto is not None:
             best = advisor.advice(strategy, auto.grouping, pending).best
@@ -103,16 +109,33 @@ def schedule(
         alike: set[str] = set()
         if strategy.depth is not None:
             alike = alike_plans(timeline, advisor.index.manifest, strategy)
+        unlimited = replace(strategy.limits, most_groups=sys.maxsize)
+        every = replace(strategy, limits=unlimited)
         while True:
             plan = make_plan(
-                new_instant(), found, advisor.listed, advisor.index, strategy, pending, alike
+                new_instant(),
+                found,
+                advisor.listed,
+                advisor.index,
+                every,
+                pending,
+                alike,
+                before,
             )
-            if dry and plan.groups and advisor.scans:
-                _, before, after = advisor.forecast(plan)
-                chosen["forecast"] = effect(before, after)
-            if begin and plan.groups and not dry:
+            if dry:
+                chosen["by_partition"] = [
+                    asdict(each) for each in outlook(plan, advisor.listed, advisor.index)
+                ]
+                if plan.groups and advisor.scans:
+                    _, now, after = advisor.forecast(plan)
+                    chosen["forecast"] = effect(now, after)
+                return {**_planned(plan), **chosen}
+            most = strategy.limits.most_groups
+            chosen["left_groups"] = len(plan.groups[most:])
+            plan = replace(plan, groups=plan.groups[:most])
+            if begin and plan.groups:
                 timeline.begin(plan.instant)
-            if dry or not plan.groups or timeline.request(plan):
+            if not plan.groups or timeline.request(plan):
                 return {**_planned(plan), **chosen}
 
 
