@@ -236,7 +236,9 @@ def run(
                 say,
                 auto=by,
                 local=local,
+                judged=least_gain > 0,
                 progress=tick,
+                planned=lambda made: say(_line(made)),
                 told=(lambda each: told(each, output)) if output == "text" else lambda each: None,
             )
         if report["instant"] is None:
@@ -253,7 +255,9 @@ def run(
         return
     else:
         with progress(f"clustering {table}") as tick:
-            report = execute(config, table, instant, local=local, progress=tick)
+            report = execute(
+                config, table, instant, local=local, judged=least_gain > 0, progress=tick
+            )
         if output == "text":
             told(report, output)
     if output == "json":

@@ -43,7 +43,8 @@ def auto_options(command: Any) -> Any:
         default=10.0,
         show_default=True,
         metavar="PERCENT",
-        help="With --auto: rewrite nothing if the best layout saves less of what scans cost.",
+        help="With --auto: rewrite nothing if the best layout saves less of what scans cost. 0: "
+        "commit also what scans read at a higher cost than the old files.",
     )(_sampled(command))
 
 

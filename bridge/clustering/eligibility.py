@@ -33,10 +33,10 @@ _DAYS = (
     re.compile(r"(?<!\d)(\d{4})(\d\d)(\d\d)(?!\d)"),
     re.compile(r"(?i)\by(?:ear)?=(\d{4})/m(?:onth)?=(\d{1,2})/d(?:ay)?=(\d{1,2})(?!\d)"),
 )
-_JOINED = 16
-"""How many times the bytes that are rewritten with it a file of a plan may have, if a larger one
-rests beside it. So a partition that grows by small steps has two or three files, not one for each
-power of two, and a row is rewritten at most so many times more."""
+_JOINED = 13
+"""How many times the bytes of new files the smallest file of a plan may have, if a larger one rests
+beside it. So a partition that grew in a few dozen small steps has two files, not one for each power
+of two, and a row is rewritten at most so many times more."""
 Eligible = Callable[[Candidates], np.ndarray]
 Mask = npt.NDArray[np.bool_]
 Int64 = npt.NDArray[np.int64]
@@ -216,8 +216,8 @@ def _rewritten(new: Int64, old: Int64, sizes: Int64, joined: int) -> Int64:
     held = int(sizes[new].sum())
     ascending = old[np.argsort(sizes[old], kind="stable")]
     for count, i in enumerate(ascending.tolist()):
-        smaller = len(new) > 1 and count < len(old) - 1
-        if int(sizes[i]) > held * (joined if smaller else 1):
+        smallest = count == 0 and len(old) > 1 and len(new) > 1
+        if int(sizes[i]) > held * (joined if smallest else 1):
             return ascending[:count]
         held += int(sizes[i])
     return ascending

@@ -202,7 +202,8 @@ def make_plan(
     partitions = found.candidates()
     written = found.clustered
     if not strategy.again:
-        written = written | [is_written(path) for path in found.files.paths.to_pylist()]
+        paths = found.files.paths.to_pylist()
+        written = written | np.array([is_written(path) for path in paths], np.bool_)
     groups = plan_groups(
         {name: each for name, (_, each) in partitions.items()},
         by,

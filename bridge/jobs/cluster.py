@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bridge.clustering.execution import Rewriter, ThreadRewriter, execute
 from bridge.clustering.outlook import outlook
-from bridge.clustering.plan import Plan
+from bridge.clustering.plan import Plan, PlannedGroup
 from bridge.clustering.questions import Asked
 from bridge.clustering.rewrite import Effort, GroupResult
 from bridge.clustering.scheduling import (
@@ -27,8 +27,9 @@ from bridge.clustering.scheduling import (
 from bridge.clustering.simulation import Forecast
 from bridge.clustering.timeline import PlanState, Timeline, new_instant, no_plan
 from bridge.config import Config
-from bridge.errors import BridgeError, FileCorrupt, FileUnreadable, InvalidRequest
+from bridge.errors import BridgeError, FileCorrupt, FileUnreadable, InvalidRequest, StorageFull
 from bridge.index.collect import Collector
+from bridge.index.manifest import Shard
 from bridge.index.store import IndexStore
 from bridge.jobs import cluster_hudi
 from bridge.jobs.cluster_advice import Advisor, Auto, effect, logged
@@ -54,6 +55,7 @@ def schedule(
     begin: bool = False,
     local: bool = False,
     before: Sequence[str] = (),
+    judged: bool = True,
 ) -> dict[str, Any]:
     """Plans what is worth a rewrite, and saves the plan. The index is brought up to date first.
 
@@ -63,6 +65,7 @@ def schedule(
         local: and does so without Spark, which Hudi's plans need.
         auto: takes the layout and the columns that gain most, in place of the strategy's.
         before: instants whose files, old and new ones, are left out.
+        judged: leaves out files whose rewrite was refused because queries would cost more.
         dry: only tells what the plan would bring; nothing is written, the index neither.
 
     Returns:
@@ -89,11 +92,11 @@ def schedule(
         )
         timeline = Timeline(storage, store.root)
         pending = pending_files(timeline, advisor.index.manifest)
-        if not strategy.again and (refused := timeline.refused()):
+        if not strategy.again and (refused := timeline.refused(dearer=judged)):
             pending += refused
             say(
                 f"{table}: {len(refused)} files are left out, since an earlier plan could not keep "
-                "them exactly; --again tries once more"
+                "them exactly, or not cheaper to read; --again tries once more"
             )
         pending += [f for each in before for g in timeline.plan(each).groups for f in g.files]
         chosen: dict[str, Any] = {}
@@ -194,14 +197,18 @@ def run(
     *,
     local: bool = False,
     spark: SparkSession | None = None,
+    judged: bool = True,
     progress: Progress,
 ) -> dict[str, Any]:
     """Executes a plan, or what an earlier run has left of it.
+
+    If storage is full, the plan is cancelled, and what was written for it is deleted.
 
     Args:
         instant: None: the oldest plan that waits.
         local: rewrites with threads of this process instead of Spark.
         spark: a session of the caller, which stays open; takes precedence over ``local``.
+        judged: refuses new files that queries would read at a higher cost than the old ones.
 
     Errors:
         InvalidRequest: no such plan, none waits, or it was cancelled.
@@ -216,17 +223,27 @@ def run(
         plan = timeline.plan(instant)
         expected = _expected(config, storage, catalog, found, store, plan)
         began = time.monotonic()
+
+        def judge(groups: Sequence[PlannedGroup], shards: tuple[Shard, ...]) -> str:
+            advisor = Advisor.open(config, storage, catalog, found, store)
+            return advisor.dearer(plan, groups, shards)
+
         with _workers(config, storage, local, spark) as (rewriter, collector):
-            report = execute(
-                plan,
-                found,
-                store,
-                timeline,
-                catalog=catalog,
-                rewriter=rewriter,
-                collector=collector,
-                progress=progress,
-            )
+            try:
+                report = execute(
+                    plan,
+                    found,
+                    store,
+                    timeline,
+                    catalog=catalog,
+                    rewriter=rewriter,
+                    collector=collector,
+                    progress=progress,
+                    judge=judge if judged else None,
+                )
+            except StorageFull:
+                _give_back(storage, timeline, plan)
+                raise
         seconds = time.monotonic() - began
         brought = {}
         if expected is not None and report.state == "completed":
@@ -242,6 +259,16 @@ def run(
         "seconds": round(seconds, 3),
         **brought,
     }
+
+
+def _give_back(storage: Storage, timeline: Timeline, plan: Plan) -> None:
+    """Cancels a plan and deletes what was written for it, unless another run commits it."""
+    with suppress(BridgeError):
+        if timeline.end(plan.instant, "cancelled") == "cancelled":
+            results = timeline.results(plan.instant, [group.id for group in plan.groups])
+            for result in results.values():
+                for state in () if result is None else result.new:
+                    storage.delete(state.path)
 
 
 def _expected(

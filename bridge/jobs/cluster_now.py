@@ -31,7 +31,9 @@ def run_now(
     refresh: bool = True,
     local: bool = False,
     spark: SparkSession | None = None,
+    judged: bool = True,
     progress: Progress,
+    planned: Callable[[dict[str, Any]], None] = lambda made: None,
     told: Callable[[dict[str, Any]], None] = lambda report: None,
 ) -> dict[str, Any]:
     """Makes plans and executes them, one commit each; those that a run has begun come first.
@@ -43,7 +45,8 @@ def run_now(
         auto: takes the layout that gains most, in place of the strategy's.
         why: a trigger that is said of each plan.
         refresh: False takes the index as it is.
-        told: gets the report of each plan.
+        judged: refuses new files that queries would read at a higher cost than the old ones.
+        planned, told: get each plan, and the report of each.
 
     Returns:
         The reports of `run` as ``plans``, and their sums; if nothing is worth a rewrite, what
@@ -58,6 +61,7 @@ def run_now(
             made = schedule(config, table, strategy, say, auto=auto, begin=True, local=local)
             if made["instant"] is None:
                 return made
+            planned(made)
             done = run(config, table, made["instant"], local=local, spark=spark, progress=progress)
             told(done)
             return done
@@ -79,6 +83,7 @@ def run_now(
                         refresh=refresh,
                         begin=True,
                         before=unfinished,
+                        judged=judged,
                     )
                     instant, left = made["instant"], made.get("left_groups", 0)
                     if instant is None:
@@ -91,6 +96,7 @@ def run_now(
                             grouping=made["grouping"],
                         )
                         auto = None
+                    planned(made)
                     if why:
                         say(f"{table}: clustered after {why}, by plan {instant}")
                 before = sum(each["groups"] for each in reports)
@@ -98,7 +104,15 @@ def run_now(
                 def tick(done: int, total: int, before: int = before, left: int = left) -> None:
                     progress(before + done, before + total + left)
 
-                report = run(config, table, instant, local=local, spark=spark, progress=tick)
+                report = run(
+                    config,
+                    table,
+                    instant,
+                    local=local,
+                    spark=spark,
+                    judged=judged,
+                    progress=tick,
+                )
                 told(report)
                 reports.append(report)
                 whole = not report["rejected"] and not report["aside"]
