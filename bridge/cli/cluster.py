@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from bridge.cli.cluster_advice import advise, auto_options, effect_lines
+from bridge.cli.cluster_advice import advise, auto_options, foretold_lines
 from bridge.cli.cluster_options import chosen_strategy, strategy_options
 from bridge.cli.cluster_publish import (
     check_publish,
@@ -17,7 +17,7 @@ from bridge.cli.cluster_publish import (
     run_publish,
     show_published,
 )
-from bridge.cli.cluster_watch import interruptible, stay, told, watch_options
+from bridge.cli.cluster_watch import interruptible, stay, told, total_line, watch_options
 from bridge.cli.lazy import Verbs
 from bridge.cli.output import PROBLEMS, emit, emit_json, progress, say, settings
 from bridge.config import Config
@@ -75,13 +75,12 @@ def _schedule(
     auto: Any = None,
     *,
     dry: bool = False,
-    begin: bool = False,
     local: bool = False,
 ) -> dict[str, Any]:
     from bridge.jobs.cluster import schedule as plan
 
     strategy = chosen_strategy(given)
-    made = plan(config, table, strategy, say, auto=auto, dry=dry, begin=begin, local=local)
+    made = plan(config, table, strategy, say, auto=auto, dry=dry, local=local)
     if made["instant"] is not None:
         say(_line(made))
     return made
@@ -105,7 +104,7 @@ def _foretell(made: dict[str, Any], output: str) -> None:
     """Prints what a plan would bring."""
     if output == "json":
         emit_json(made)
-    for line in effect_lines(made.get("forecast")) if output == "text" else ():
+    for line in foretold_lines(made) if output == "text" else ():
         emit(line)
     if made["groups"] and "forecast" not in made:
         say("no scan of the table is logged: what queries would save is not known")
@@ -125,24 +124,12 @@ def _line(made: dict[str, Any]) -> str:
     )
 
 
-def _begun(config: Config, table: str, made: str | None) -> str | None:
-    """A plan that another run has begun and not ended; says so."""
-    from bridge.jobs.cluster import begun
-
-    found = begun(config, table)
-    if found == made:
-        return made
-    if found is not None and made is None:
-        say(f"{table}: plan {found}, which was begun before, is continued")
-    elif found is not None:
-        say(f"{table}: plan {found} was begun before: skipbridge cluster run {table} {found}")
-    return found
-
-
 @cluster.command("run")
 @click.argument("table")
 @click.argument("instant", required=False)
-@click.option("--now", is_flag=True, help="Schedule a plan first, and execute it.")
+@click.option(
+    "--now", is_flag=True, help="Make plans and execute them until nothing is worth a rewrite."
+)
 @click.option(
     "--auto",
     is_flag=True,
@@ -181,6 +168,7 @@ def run(
 
     New files are checked against the old ones (rows and checksums) before one commit makes readers
     use them. A run that was stopped is repeated: groups that were done are not done again.
+    --now commits plan after plan, until all small files of a partition are in few large ones.
     Exit status 3: a group or a file stays as it was, with the reason.
     The options of `schedule` count with --now; with --auto, all but --layout and --by.
 
@@ -196,6 +184,7 @@ def run(
     from bridge.errors import InvalidRequest
     from bridge.jobs.cluster import run as execute
     from bridge.jobs.cluster_advice import Auto
+    from bridge.jobs.cluster_now import run_now
 
     if (auto or now) and instant is not None:
         raise InvalidRequest(
@@ -231,30 +220,50 @@ def run(
             publish=then_publish,
         )
         return
+    if (auto or now) and dry_run:
+        made = _schedule(config, table, given, chosen if auto else None, dry=True, local=local)
+        if made["instant"] is None:
+            _say_nothing(table, made)
+        _foretell(made, output)
+        return
     if auto or now:
         by = chosen if auto else None
-        made = _schedule(config, table, given, by, dry=dry_run, begin=True, local=local)
-        instant = made["instant"]
-        if dry_run:
-            if instant is None:
-                _say_nothing(table, made)
-            _foretell(made, output)
+        with progress(f"clustering {table}") as tick:
+            report = run_now(
+                config,
+                table,
+                chosen_strategy(given),
+                say,
+                auto=by,
+                local=local,
+                judged=least_gain > 0,
+                progress=tick,
+                planned=lambda made: say(_line(made)),
+                told=(lambda each: told(each, output)) if output == "text" else lambda each: None,
+            )
+        if report["instant"] is None:
+            _say_nothing(table, report)
+            if "best" in report:
+                raise SystemExit(PROBLEMS)
             return
-        begun = _begun(config, table, instant)
-        if instant is None and begun is None:
-            _say_nothing(table, made)
-            return
-        instant = instant or begun
+        if output == "text" and len(report["plans"]) > 1:
+            emit(total_line(report))
     elif dry_run:
         from bridge.jobs.cluster import dry_run as foretold
 
         _foretell(foretold(config, table, instant, log), output)
         return
-    with progress(f"clustering {table}") as tick:
-        report = execute(config, table, instant, local=local, progress=tick)
-    if then_publish and output == "json":
-        report["publish"] = run_publish(config, table, local)
-    told(report, output)
+    else:
+        with progress(f"clustering {table}") as tick:
+            report = execute(
+                config, table, instant, local=local, judged=least_gain > 0, progress=tick
+            )
+        if output == "text":
+            told(report, output)
+    if output == "json":
+        if then_publish:
+            report["publish"] = run_publish(config, table, local)
+        emit_json(report)
     if then_publish and output == "text":
         report["publish"] = run_publish(config, table, local)
         show_published(report["publish"], output)

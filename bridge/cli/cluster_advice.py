@@ -43,7 +43,8 @@ def auto_options(command: Any) -> Any:
         default=10.0,
         show_default=True,
         metavar="PERCENT",
-        help="With --auto: rewrite nothing if the best layout saves less of what scans cost.",
+        help="With --auto: rewrite nothing if the best layout saves less of what scans cost. 0: "
+        "commit also what scans read at a higher cost than the old files.",
     )(_sampled(command))
 
 
@@ -163,6 +164,26 @@ def _kept(forecast: dict[str, Any]) -> tuple[str, str, str]:
         f"{kept['files']:,.1f}",
         f"{human_bytes(round(size))} ({100 * size / whole:.1f} %)",
     )
+
+
+def foretold_lines(made: dict[str, Any]) -> Iterator[str]:
+    """What a run would do to each partition, and bring to the logged scans."""
+    from bridge.report.text import human_bytes
+
+    found = made.get("by_partition", ())
+    for each in found:
+        size, read = human_bytes(each["num_bytes"]), human_bytes(each["old_bytes"])
+        after = each["files"] - each["old_files"] + each["new_files"]
+        line = f"  {each['partition'] or 'the table'}: {each['files']} files, {size} -> {after} "
+        line += f"files; reads and writes {each['old_files']} files, {read}"
+        if each["groups"] > 1 and made["columns"]:
+            line += f", in {each['groups']} groups, of which "
+            line += f"{each['depth']} share values" if each["depth"] > 1 else "none share values"
+        yield line
+    if found:
+        read = human_bytes(made["bytes"])
+        yield f"reads {made['old_files']} files, {read}; writes {made['new_files']}, at most {read}"
+    yield from effect_lines(made.get("forecast"))
 
 
 def effect_lines(effect: dict[str, Any] | None) -> Iterator[str]:

@@ -72,7 +72,7 @@ def told(report: dict[str, Any], output: str) -> None:
     for each in report.get("rejected", ()):
         say(f"group {each['group']} stays as it was: {each['reason']}")
     for each in report.get("aside", ()):  # Hudi's clustering sets nothing aside
-        say(f"left where it is, since it cannot be decoded: {each['path']}: {each['reason']}")
+        say(f"left where it is: {each['path']}: {each['reason']}")
     emit(
         f"{report['table']} {report['instant']} {report['state']}: {report['old_files']} files -> "
         f"{report['new_files']} files, {report['rows']:,} rows"
@@ -89,6 +89,17 @@ def told(report: dict[str, Any], output: str) -> None:
         )
     for line in effect_lines(report.get("effect")):
         emit(line)
+
+
+def total_line(report: dict[str, Any]) -> str:
+    """What several plans did together."""
+    from bridge.report.text import human_bytes
+
+    return (
+        f"{report['table']} in {len(report['plans'])} plans: {report['old_files']} files -> "
+        f"{report['new_files']} files, {human_bytes(report['old_bytes'])} -> "
+        f"{human_bytes(report['new_bytes'])}"
+    )
 
 
 def stay(

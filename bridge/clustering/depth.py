@@ -19,6 +19,8 @@ from bridge.index.replacements import DIRECTORY, FileState
 
 _WRITTEN = re.compile(rf"/{re.escape(DIRECTORY)}/(\d{{17}})/(.*?)(c\d+)-[^/]*$")
 """The instant, the partition and the group in the path of a new file."""
+_NAMED = re.compile(rf"/{re.escape(DIRECTORY)}/.*/c\d{{5,}}-\d+-\d{{4,}}-[0-9a-f]{{12}}[^/]*$")
+"""A file that a plan wrote, or its copy in a directory that was published."""
 Int64 = npt.NDArray[np.int64]
 
 
@@ -61,6 +63,17 @@ def of_one_rewrite(files: Sequence[FileState], alike: Collection[str]) -> bool:
         groups.add(found.groups() if found else None)
     made = groups.pop() if len(groups) == 1 else None
     return made is not None and made[0] in alike
+
+
+def instant_of(path: str) -> str:
+    """The plan that wrote a file; empty if none did, or it was published since."""
+    found = _WRITTEN.search(path)
+    return found[1] if found else ""
+
+
+def is_written(path: str) -> bool:
+    """Whether a plan wrote a file, published or not."""
+    return _NAMED.search(path) is not None
 
 
 def _in_one(low: Int64, high: Int64) -> Int64:

@@ -2,6 +2,10 @@
 
 The law: a file is in at most one group, and all files of a group belong to one partition. A group
 that would only be written again as it is (one file) is not planned unless the caller asks for it.
+
+At rest a table rests: what plans have written is taken up again only together with new files, and
+only if these, with smaller ones that plans have written, have at least as many bytes. So a rewrite
+at least doubles the file in which a row is, except where a larger file rests (`_JOINED`).
 """
 
 from __future__ import annotations
@@ -9,15 +13,18 @@ from __future__ import annotations
 import datetime as dt
 import fnmatch
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from zlib import crc32
 
 import numpy as np
+import numpy.typing as npt
 
 from bridge.clustering.group_filters.group_filter import GroupFilter
 from bridge.clustering.groupings.grouping import Candidates, Grouping
+from bridge.clustering.groupings.overlap import GROUPING as BY_OVERLAP
+from bridge.clustering.groupings.range import GROUPING as BY_KEY_RANGE
 
 GIB = 1024**3
 MIB = 1024**2
@@ -26,7 +33,13 @@ _DAYS = (
     re.compile(r"(?<!\d)(\d{4})(\d\d)(\d\d)(?!\d)"),
     re.compile(r"(?i)\by(?:ear)?=(\d{4})/m(?:onth)?=(\d{1,2})/d(?:ay)?=(\d{1,2})(?!\d)"),
 )
+_JOINED = 13
+"""How many times the bytes of new files the smallest file of a plan may have, if a larger one rests
+beside it. So a partition that grew in a few dozen small steps has two files, not one for each power
+of two, and a row is rewritten at most so many times more."""
 Eligible = Callable[[Candidates], np.ndarray]
+Mask = npt.NDArray[np.bool_]
+Int64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +60,22 @@ class Limits:
     most_groups: int = 30
     fewest_files: int = 2
 
+    @property
+    def packed(self) -> int:
+        """Smaller files are rewritten together whatever values they hold."""
+        return min(self.small, self.target) // 4
+
     def eligible(self, sizes: np.ndarray) -> np.ndarray:
         """Marks the files that are small enough; never one larger than the target."""
         return np.asarray((sizes < self.small) & (sizes <= self.target), np.bool_)
 
     def outputs(self, num_bytes: int) -> int:
-        """How many new files so many bytes need.
+        """How many new files of about the target size so many bytes make.
 
-        >>> Limits(target=250).outputs(500)
-        2
+        >>> Limits(target=250).outputs(500), Limits(target=250).outputs(300)
+        (2, 1)
         """
-        return max(1, -(-num_bytes // self.target))
+        return max(1, (2 * num_bytes + self.target) // (2 * self.target))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,30 +152,82 @@ def plan_groups(
     *,
     eligible: Eligible | None = None,
     filters: Sequence[GroupFilter] = (),
+    written: Mapping[str, Mask] | None = None,
 ) -> list[tuple[str, list[int]]]:
     """The groups of a plan: a partition, and positions among its candidates.
 
     Args:
         partitions: the files of each partition. Those not eligible are left out here.
-        eligible: marks files; None: those that are small enough.
+        eligible: marks files, whoever wrote them; None: those that are small enough.
         filters: a group is planned only if all of them keep it.
+        written: which files plans have written; None: none.
     """
     found: list[tuple[str, list[int]]] = []
     for name in (chosen or PartitionFilter()).of(list(partitions)):
         files = partitions[name]
-        held = limits.eligible(files.sizes) if eligible is None else eligible(files)
-        small = np.flatnonzero(held)
-        if len(small) < limits.fewest_files:
-            continue
-        kept = files.some(small)
-        for group in grouping.groups(kept, limits.most_per_group):
+        if eligible is not None:
+            kept = np.flatnonzero(eligible(files))
+            groups = iter(_within(kept, files, grouping, limits))
+        else:
+            mine = np.zeros(len(files), np.bool_) if written is None else written[name]
+            groups = _small(files, mine, grouping, limits)
+        for group in groups:
             if len(group) < limits.fewest_files:
                 continue
-            if filters:
-                members = kept.some(np.array(group, np.int64))
-                if not all(each.keeps(members, limits.target) for each in filters):
-                    continue
+            members = files.some(np.array(group, np.int64)) if filters else files
+            if not all(each.keeps(members, limits.target) for each in filters):
+                continue
             if len(found) == limits.most_groups:
                 return found
-            found.append((name, sorted(int(small[i]) for i in group)))
+            found.append((name, group))
     return found
+
+
+def _small(
+    files: Candidates, written: Mask, grouping: Grouping, limits: Limits
+) -> Iterator[list[int]]:
+    """Groups of small files. By overlap only files are chosen that are worth opening alone."""
+    eligible = limits.eligible(files.sizes)
+    new = np.flatnonzero(eligible & ~written)
+    packed, by = new, grouping
+    if grouping is BY_OVERLAP:
+        tiny = files.sizes[new] < limits.packed
+        packed, by = new[tiny], BY_KEY_RANGE
+        yield from _within(new[~tiny], files, grouping, limits)
+    if not len(packed):
+        return
+    old = np.flatnonzero(eligible & written)
+    pool = np.sort(np.concatenate([packed, _rewritten(packed, old, files.sizes, _JOINED)]))
+    groups = _within(pool, files, by, limits)
+    for group in groups:
+        if len(groups) > 1:  # each with new files of its own
+            held = np.array(group, np.int64)
+            new, old = held[~written[held]], held[written[held]]
+            group = sorted([*new.tolist(), *_rewritten(new, old, files.sizes, 1).tolist()])
+        yield group
+
+
+def _rewritten(new: Int64, old: Int64, sizes: Int64, joined: int) -> Int64:
+    """Those of the files that plans have written that are rewritten together with new files.
+
+    Args:
+        joined: see `_JOINED`.
+    """
+    held = int(sizes[new].sum())
+    ascending = old[np.argsort(sizes[old], kind="stable")]
+    for count, i in enumerate(ascending.tolist()):
+        smallest = count == 0 and len(old) > 1 and len(new) > 1
+        if int(sizes[i]) > held * (joined if smallest else 1):
+            return ascending[:count]
+        held += int(sizes[i])
+    return ascending
+
+
+def _within(
+    places: Int64, files: Candidates, grouping: Grouping, limits: Limits
+) -> list[list[int]]:
+    """Groups of some files, as positions among all of them."""
+    if len(places) < limits.fewest_files:
+        return []
+    groups = grouping.groups(files.some(places), limits.most_per_group)
+    return [sorted(int(places[i]) for i in group) for group in groups]

@@ -45,6 +45,9 @@ from bridge.table.model import Catalog, Table
 from bridge.types import Field
 
 Progress = Callable[[int, int], None]
+Judge = Callable[[Sequence[PlannedGroup], tuple[Shard, ...]], str]
+"""Says why queries are better off with the old files of some groups than with the new ones, whose
+entries it gets; empty if they are not."""
 _LASTING = ("UNSUPPORTED", "VERIFICATION", "FileCorrupt", "FILE_CORRUPT", "Arrow")
 """How reasons begin that stay as long as the files do."""
 
@@ -121,7 +124,7 @@ class RunReport:
         generation: of the index that completed the plan; -1 without one.
         resumed: groups that an earlier run had done.
         rejected: number and reason of each group whose old files stay.
-        aside: number of the group, path and reason of each damaged file that stays alone.
+        aside: number of the group, path and reason of each file that stays alone.
     """
 
     instant: str
@@ -148,10 +151,12 @@ def execute(
     rewriter: Rewriter,
     collector: Collector,
     progress: Progress | None = None,
+    judge: Judge | None = None,
 ) -> RunReport:
     """Executes a plan, or what is left of it.
 
     Args:
+        judge: is asked before the commit; None: nobody is.
         catalog: tells where the partitions are. A plan is a file that others can write: nothing
             outside of them is read.
 
@@ -163,7 +168,7 @@ def execute(
     """
     with Gathered() as gathered:
         return _execute(
-            plan, table, store, timeline, catalog, rewriter, collector, progress, gathered
+            plan, table, store, timeline, catalog, rewriter, collector, progress, judge, gathered
         )
 
 
@@ -176,6 +181,7 @@ def _execute(
     rewriter: Rewriter,
     collector: Collector,
     progress: Progress | None,
+    judge: Judge | None,
     gathered: Gathered,
 ) -> RunReport:
     if plan.location != table.location:
@@ -250,6 +256,14 @@ def _execute(
         if problem:  # they would not be indexed: the old files are
             results[group.id] = GroupResult(group.id, rejected=problem, aside=result.aside)
             good.remove((group, result))
+    dearer = judge([group for group, _ in good], shards) if judge is not None and good else ""
+    if dearer:
+        timeline.refuse(
+            plan.instant, [file for group, _ in good for file in group.files], dearer=True
+        )
+        for group, result in good:
+            results[group.id] = GroupResult(group.id, rejected=dearer, aside=result.aside)
+        good.clear()
     if not good:
         timeline.reject(plan.instant)
         return _report(plan, "rejected", -1, resumed, results)

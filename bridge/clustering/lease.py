@@ -1,7 +1,8 @@
 """One process at a time: a small file below the index's root, renewed while its holder lives.
 
 Hudi begins a clustering that is inflight by deleting what was written for it. A second process at
-the same clustering would so delete the files that the first one commits.
+the same clustering would so delete the files that the first one commits. Of other tables, a second
+process would do the work of the first once more.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ def lease(storage: Storage, root: str, instant: str) -> Iterator[None]:
 
     Args:
         root: of the table's index.
+        instant: of a clustering; ``run``: of all that are planned and executed in one go.
 
     Errors:
         ClusteringPending: another process holds it.
@@ -72,7 +74,7 @@ def lease(storage: Storage, root: str, instant: str) -> Iterator[None]:
 
 def _files(storage: Storage, root: str, instant: str) -> dict[int, str]:
     """The lease's files by number."""
-    name = re.compile(rf"/hudi-{re.escape(instant)}-(\d+)\.json$")
+    name = re.compile(rf"/lease-{re.escape(instant)}-(\d+)\.json$")
     paths = storage.list_all(join(root, "clustering"), recursive=False).paths.to_pylist()
     found = ((name.search(path), path) for path in paths)
     return {int(match[1]): path for match, path in found if match}
@@ -108,7 +110,7 @@ def _taken(found: dict[str, Any] | None, instant: str) -> ClusteringPending:
 
 
 def _uri(root: str, instant: str, number: int) -> str:
-    return join(root, f"clustering/hudi-{instant}-{number:05d}.json")
+    return join(root, f"clustering/lease-{instant}-{number:05d}.json")
 
 
 def _renew(storage: Storage, uri: str, mine: dict[str, Any], stop: threading.Event) -> None:

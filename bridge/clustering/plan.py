@@ -25,6 +25,8 @@ class PlannedGroup:
         metrics: for each sort column, the least and greatest value of each file as text; None
             where the index does not know them.
         format: of the files.
+        depth: of how many groups of its partition, itself included, the files share a value of the
+            sort columns.
     """
 
     id: int
@@ -33,6 +35,7 @@ class PlannedGroup:
     outputs: int
     metrics: tuple[tuple[str, tuple[tuple[str | None, str | None], ...]], ...] = ()
     format: str = "parquet"
+    depth: int = 1
 
     @property
     def num_bytes(self) -> int:
@@ -113,6 +116,7 @@ def _group(body: dict[str, Any]) -> PlannedGroup:
             for column, bounds in body["metrics"]
         ),
         body.get("format", "parquet"),
+        body.get("depth", 1),
     )
 
 

@@ -4,8 +4,8 @@ The law: the new files hold exactly the rows of the old ones, bit by bit, under 
 group of which that cannot be shown is rejected with a reason, and its old files stay. Old files are
 never touched. Files whose schemas differ go to different new files.
 
-A file whose values cannot be decoded is set aside: the new files hold the rows of the others, and
-replace only them. Readers get it, and its error, as before.
+A file whose values cannot be decoded, or not be kept exactly, is set aside: the new files hold the
+rows of the others, and replace only them. Readers get it, and its error, as before.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class GroupResult:
         new: the files that replace the old ones; empty if it was rejected.
         checksum: of all rows, in hexadecimal.
         rejected: why the old files stay; empty if they are replaced.
-        aside: path and reason of each old file that stays because it is damaged.
+        aside: path and reason of each old file that stays: damaged, or not to be kept exactly.
         gathered: what the index needs of the new files, by their places in ``new``, as bytes of a
             `Collected`; empty if they must be read for it.
     """
@@ -124,11 +124,11 @@ class Effort:
 
 
 class _Undecodable(Exception):
-    """The values of one file cannot be decoded; says why."""
+    """The values of one file cannot be decoded, or not be kept exactly; says why."""
 
 
 class _Damaged(Exception):
-    """Files cannot be decoded.
+    """Files cannot be rewritten.
 
     Args:
         files: the reason of each, by path.
@@ -141,12 +141,14 @@ class _Damaged(Exception):
 
 @contextmanager
 def _decoding() -> Iterator[None]:
-    """Errors: _Undecodable: the file's bytes are to blame, not the machine or its storage."""
+    """Errors: _Undecodable: the file is to blame, not the machine or its storage."""
     try:
         yield
     except FileCorrupt as error:
         raise _Undecodable(error.message) from error
-    except (Rejected, BridgeError, _Undecodable):
+    except Rejected as error:
+        raise _Undecodable(str(error)) from error
+    except (BridgeError, _Undecodable):
         raise
     except Exception as error:
         if is_passing(error):
@@ -196,8 +198,9 @@ def rewrite_group(
         left = without(task, aside)
         try:
             if left is None:
-                first = next(iter(aside.items()))
-                raise Rejected(f"FILE_CORRUPT: {first[0]}: {first[1]}")
+                path, why = next(iter(aside.items()))
+                code, found, rest = why.rpartition("UNSUPPORTED: ")
+                raise Rejected(f"{found or 'FILE_CORRUPT: '}{path}: {code}{rest}")
             rewrite = _Rewrite(left, storage, layout, effort or Effort(), written)
             new, rows, total = rewrite.run()
             gathered = rewrite.gathered()

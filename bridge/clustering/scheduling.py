@@ -1,8 +1,8 @@
 """Makes plans: from the listed files of a table and what its index knows of them.
 
-Only files that the index holds in their listed state are planned. A file that
-several partitions own, that a clustered one replaces already, or that waits in another plan is left
-alone.
+Only files that the index holds in their listed state are planned, and files that replace such ones
+(`eligibility` says when). A file that several partitions own, that a clustered one replaces
+already, or that waits in another plan is left alone.
 """
 
 from __future__ import annotations
@@ -18,8 +18,15 @@ import pyarrow as pa
 
 from bridge.clustering.bloom_types import may_have_bloom
 from bridge.clustering.data_files import can_rewrite, check_format
-from bridge.clustering.depth import deeper_than, of_one_rewrite
+from bridge.clustering.depth import (
+    deeper_than,
+    instant_of,
+    is_written,
+    of_one_rewrite,
+    overlap_depth,
+)
 from bridge.clustering.eligibility import Limits, PartitionFilter, plan_groups
+from bridge.clustering.groupings.grouping import Candidates
 from bridge.clustering.plan import Plan, PlannedGroup
 from bridge.clustering.plannable import Plannable, bounds_in
 from bridge.clustering.registry import group_filter, grouping, layout
@@ -47,7 +54,7 @@ class Strategy:
         columns: sort columns, most important first.
         again: files that were clustered are rewritten too, from their old files.
         depth: only files of a greater overlap depth are rewritten, whatever their size, and
-            clustered ones as they are today; None: files that are small and not clustered.
+            clustered ones as they are today; None: files that are small.
         filters: group filters; a group is planned only if all of them keep it.
         page_index, bloom: what new Parquet files get besides; see `data_files.Writing`.
     """
@@ -130,12 +137,14 @@ def make_plan(
     strategy: Strategy,
     pending: Iterable[FileState] = (),
     alike: Collection[str] = (),
+    own: Collection[str] = (),
 ) -> Plan:
     """A plan; it has no group if nothing is worth a rewrite.
 
     Args:
         pending: files that other plans will rewrite.
         alike: instants of completed plans with this layout and these columns.
+        own: instants whose files are not taken up.
 
     Errors:
         ColumnNotFound, InvalidRequest: a sort column does not exist, or cannot be sorted by.
@@ -186,23 +195,27 @@ def make_plan(
         bounds_in(index, columns, fields, ordinals[at]),
         np.zeros(len(at), np.bool_),
     )
-    eligible = None
-    if strategy.depth is not None:
+    if not strategy.again:
         formats = {name: listed.format_of(i, table.format) for i, name in enumerate(owners)}
-        current = _current(index, ordinals, owners, columns, fields, waiting, formats)
+        current = _current(index, ordinals, owners, columns, fields, waiting, formats, own)
         found = found.joined(current)
-        eligible = deeper_than(strategy.depth)
     partitions = found.candidates()
+    written = found.clustered
+    if not strategy.again:
+        paths = found.files.paths.to_pylist()
+        written = written | np.array([is_written(path) for path in paths], np.bool_)
     groups = plan_groups(
         {name: each for name, (_, each) in partitions.items()},
         by,
         strategy.limits,
         replace(strategy.partitions, hour=_hour(instant)),
-        eligible=eligible,
+        eligible=None if strategy.depth is None else deeper_than(strategy.depth),
         filters=[group_filter(name) for name in strategy.filters],
+        written={name: written[places] for name, (places, _) in partitions.items()},
     )
+    depths = _depths(groups, {name: each for name, (_, each) in partitions.items()})
     planned: list[PlannedGroup] = []
-    for name, members in groups:
+    for (name, members), depth in zip(groups, depths, strict=True):
         places = partitions[name][0][members]
         states = tuple(found.state(int(i)) for i in places)
         if bool(found.clustered[places].all()) and of_one_rewrite(states, alike):
@@ -218,6 +231,7 @@ def make_plan(
                     for f, bounds in zip(fields, found.bounds, strict=True)
                 ),
                 found.formats[int(places[0])],
+                depth,
             )
         )
     if (strategy.page_index or bloom) and any(each.format != "parquet" for each in planned):
@@ -241,6 +255,24 @@ def make_plan(
         strategy.page_index,
         bloom,
     )
+
+
+def _depths(
+    groups: Sequence[tuple[str, list[int]]], partitions: Mapping[str, Candidates]
+) -> list[int]:
+    """The overlap depth of each group among those of its partition."""
+    places: dict[str, list[int]] = {}
+    for i, (name, _) in enumerate(groups):
+        places.setdefault(name, []).append(i)
+    found = [1] * len(groups)
+    for name, mine in places.items():
+        files = partitions[name]
+        if len(mine) > 1 and len(files.low):
+            low = np.stack([files.low[:, groups[i][1]].min(axis=1) for i in mine], axis=1)
+            high = np.stack([files.high[:, groups[i][1]].max(axis=1) for i in mine], axis=1)
+            for i, depth in zip(mine, overlap_depth(low, high).tolist(), strict=True):
+                found[i] = depth
+    return found
 
 
 def _hour(instant: str) -> int | None:
@@ -289,11 +321,13 @@ def _current(
     fields: Sequence[Field],
     waiting: Collection[tuple[str, int, int]],
     formats: Mapping[str, str],
+    own: Collection[str],
 ) -> Plannable:
     """The clustered files that are read today and wait in no plan.
 
     Args:
         formats: of each partition.
+        own: instants of plans whose files are left out.
     """
     clustered = index.clustered
     names = {name: i for i, name in enumerate(dict.fromkeys(owners))}
@@ -305,7 +339,9 @@ def _current(
     assert isinstance(files, IndexSnapshot)
     paths = files.paths.take(pa.array(new)).to_pylist()
     states = zip(paths, files.sizes[new].tolist(), files.modified[new].tolist(), strict=True)
-    free = np.array([state not in waiting for state in states], np.bool_)
+    free = np.array(
+        [state not in waiting and instant_of(state[0]) not in own for state in states], np.bool_
+    )
     new, owner = new[free], owner[free]
     spelled = list(names)
     return Plannable(

@@ -8,6 +8,7 @@
     <root>/clustering/<instant>.cancelled-00001.json  a writer is about to replace files of a group
     <root>/clustering/<instant>.failed-00001.json     storage failed while a group was rewritten
     <root>/clustering/<instant>.refused.json          files that cannot be kept exactly
+    <root>/clustering/<instant>.dearer.json           files that queries would read at a higher cost
     <root>/clustering/<instant>.ended.json            committing or cancelled
     <root>/clustering/<instant>.rejected.json         no group of it can be committed any more
 
@@ -34,7 +35,7 @@ from bridge.storage.uri import join
 
 _NAME = re.compile(r"/(\d{17})\.(requested|inflight|group-\d+|ended|rejected)\.json$")
 
-_REFUSED = re.compile(r"/(\d{17}\.refused)\.json$")
+_REFUSED = re.compile(r"/(\d{17}\.(refused|dearer))\.json$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,15 +174,25 @@ class Timeline:
         """Records that a group could not be rewritten; False if that was recorded before."""
         return self._create(f"{instant}.failed-{group:05}", b"{}\n")
 
-    def refuse(self, instant: str, files: Sequence[FileState]) -> None:
-        """Records files that would be rejected again, as long as they stay as they are."""
-        body = {"files": [asdict(file) for file in files]}
-        self._create(f"{instant}.refused", json.dumps(body).encode())
+    def refuse(self, instant: str, files: Sequence[FileState], *, dearer: bool = False) -> None:
+        """Records files that would be rejected again, as long as they stay as they are.
 
-    def refused(self) -> list[FileState]:
-        """All files that `refuse` was told of. Errors: FileCorrupt."""
+        Args:
+            dearer: since queries would read the new files at a higher cost.
+        """
+        body = {"files": [asdict(file) for file in files]}
+        name = "dearer" if dearer else "refused"
+        self._create(f"{instant}.{name}", json.dumps(body).encode())
+
+    def refused(self, *, dearer: bool = True) -> list[FileState]:
+        """All files that `refuse` was told of. Errors: FileCorrupt.
+
+        Args:
+            dearer: False leaves out those that were refused for their cost.
+        """
         listed = self._storage.list_all(self._directory, recursive=False).paths.to_pylist()
-        names = [path for path in listed if _REFUSED.search(path)]
+        named = [_REFUSED.search(path) for path in listed]
+        names = [each.string for each in named if each and (dearer or each[2] == "refused")]
         found = ask_all(self._storage, self.refused_in, names, self._directory)
         return [file for files in found for file in files]
 

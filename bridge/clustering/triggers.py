@@ -1,7 +1,7 @@
 """When a table is clustered by itself: after so many commits, small files, or so much time.
 
 Nothing is due if the table has not changed since the last clustering: what a plan has written is
-not taken up again, so no trigger rewrites a table, or a lone file of it, for ever.
+not taken up again by itself, so no trigger rewrites a table, or a lone file of it, for ever.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bridge.clustering.depth import is_written
 from bridge.clustering.eligibility import Limits
 from bridge.clustering.plan import Plan
 from bridge.clustering.timeline import Timeline
@@ -97,6 +98,7 @@ def small_files(listed: Listed, index: IndexSnapshot, limits: Limits) -> int:
     """Files that a plan by size would take up: small, in the index, and not clustered."""
     ordinals = index.match(listed.files)
     wanted = (ordinals >= 0) & limits.eligible(listed.files.sizes)
+    wanted &= np.array([not is_written(path) for path in listed.files.paths.to_pylist()], np.bool_)
     owners = listed.owners.to_pylist()
     if index.clustered is not None:
         names = {name: i for i, name in enumerate(dict.fromkeys(owners))}

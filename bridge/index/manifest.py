@@ -159,12 +159,16 @@ class Manifest:
         return json.dumps({**body, "checksum": _checksum(body)}, indent=1).encode()
 
 
-def clustered_files(manifest: Manifest) -> Manifest:
+def clustered_files(manifest: Manifest, shards: tuple[Shard, ...] | None = None) -> Manifest:
     """The clustered files of a generation, as the manifest of an index of their own.
 
     Its checksum depends on the files alone, so that local copies outlive generations.
+
+    Args:
+        shards: of files that are not committed, in place of the clustered ones.
     """
-    shards = () if manifest.clustering is None else manifest.clustering.shards
+    if shards is None:
+        shards = () if manifest.clustering is None else manifest.clustering.shards
     alone = replace(
         manifest, shards=shards, tombstones=None, clustering=None, complete=True, checksum=""
     )

@@ -54,8 +54,8 @@ def composed(
     Args:
         held: the replacements in force.
         groups: rewrites; ``old`` are the files that were read, listed ones or new ones of
-            ``held``. A rewrite that shares a file with another one, or has a file and what
-            replaced it, is left out: it would double rows.
+            ``held``. A rewrite that shares a file with another one, or that has, alone or with
+            those that it touches, a file and what replaced it, is left out: it would double rows.
 
     Returns:
         The replacements that no rewrite touches, and the rewrites.
@@ -77,7 +77,12 @@ def composed(
         sound.append((group, touched))
     made: list[Replacement] = []
     used: set[str] = set()
-    for members, touched in _together(sound):
+    joined = [
+        (members, touched)
+        for members, touched in _together(sound)
+        if not any(origin.get(s.path, -1) in touched for each in members for s in each.old)
+    ]
+    for members, touched in joined:
         old: dict[str, FileState] = {}
         new: list[FileState] = []
         for i in sorted(touched):
@@ -89,7 +94,7 @@ def composed(
         if used.isdisjoint(old):
             made.append(Replacement(members[0].partition, tuple(old.values()), tuple(new)))
         used |= old.keys()
-    gone = {i for _, touched in sound for i in touched}
+    gone = {i for _, touched in joined for i in touched}
     return [each for i, each in enumerate(held) if i not in gone], made
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bridge.clustering.execution import Rewriter, ThreadRewriter, execute
-from bridge.clustering.plan import Plan
+from bridge.clustering.outlook import outlook
+from bridge.clustering.plan import Plan, PlannedGroup
 from bridge.clustering.questions import Asked
 from bridge.clustering.rewrite import Effort, GroupResult
 from bridge.clustering.scheduling import (
@@ -25,8 +27,9 @@ from bridge.clustering.scheduling import (
 from bridge.clustering.simulation import Forecast
 from bridge.clustering.timeline import PlanState, Timeline, new_instant, no_plan
 from bridge.config import Config
-from bridge.errors import BridgeError, FileCorrupt, FileUnreadable, InvalidRequest
+from bridge.errors import BridgeError, FileCorrupt, FileUnreadable, InvalidRequest, StorageFull
 from bridge.index.collect import Collector
+from bridge.index.manifest import Shard
 from bridge.index.store import IndexStore
 from bridge.jobs import cluster_hudi
 from bridge.jobs.cluster_advice import Advisor, Auto, effect, logged
@@ -51,6 +54,8 @@ def schedule(
     refresh: bool = True,
     begin: bool = False,
     local: bool = False,
+    before: Sequence[str] = (),
+    judged: bool = True,
 ) -> dict[str, Any]:
     """Plans what is worth a rewrite, and saves the plan. The index is brought up to date first.
 
@@ -59,11 +64,14 @@ def schedule(
         begin: the caller executes the plan at once. If it dies before, the plan counts as begun.
         local: and does so without Spark, which Hudi's plans need.
         auto: takes the layout and the columns that gain most, in place of the strategy's.
+        before: instants whose files, old and new ones, are left out.
+        judged: leaves out files whose rewrite was refused because queries would cost more.
         dry: only tells what the plan would bring; nothing is written, the index neither.
 
     Returns:
-        The plan as plain values; ``instant`` is None if there is nothing to do. With ``auto``, the
-        gain of the best candidate; with ``dry``, a forecast if scans are logged.
+        The plan as plain values, and how many groups are left for later plans; ``instant`` is None
+        if there is nothing to do. With ``auto``, the gain of the best candidate. With ``dry``, what
+        a whole run would do by partition, and a forecast if scans are logged.
 
     Errors:
         UnsupportedTable, ColumnNotFound, InvalidRequest, InvalidConfiguration.
@@ -84,12 +92,13 @@ def schedule(
         )
         timeline = Timeline(storage, store.root)
         pending = pending_files(timeline, advisor.index.manifest)
-        if not strategy.again and (refused := timeline.refused()):
+        if not strategy.again and (refused := timeline.refused(dearer=judged)):
             pending += refused
             say(
                 f"{table}: {len(refused)} files are left out, since an earlier plan could not keep "
-                "them exactly; --again tries once more"
+                "them exactly, or not cheaper to read; --again tries once more"
             )
+        pending += [f for each in before for g in timeline.plan(each).groups for f in g.files]
         chosen: dict[str, Any] = {}
         if auto is not None:
             best = advisor.advice(strategy, auto.grouping, pending).best
@@ -103,16 +112,33 @@ def schedule(
         alike: set[str] = set()
         if strategy.depth is not None:
             alike = alike_plans(timeline, advisor.index.manifest, strategy)
+        unlimited = replace(strategy.limits, most_groups=sys.maxsize)
+        every = replace(strategy, limits=unlimited)
         while True:
             plan = make_plan(
-                new_instant(), found, advisor.listed, advisor.index, strategy, pending, alike
+                new_instant(),
+                found,
+                advisor.listed,
+                advisor.index,
+                every,
+                pending,
+                alike,
+                before,
             )
-            if dry and plan.groups and advisor.scans:
-                _, before, after = advisor.forecast(plan)
-                chosen["forecast"] = effect(before, after)
-            if begin and plan.groups and not dry:
+            if dry:
+                chosen["by_partition"] = [
+                    asdict(each) for each in outlook(plan, advisor.listed, advisor.index)
+                ]
+                if plan.groups and advisor.scans:
+                    _, now, after = advisor.forecast(plan)
+                    chosen["forecast"] = effect(now, after)
+                return {**_planned(plan), **chosen}
+            most = strategy.limits.most_groups
+            chosen["left_groups"] = len(plan.groups[most:])
+            plan = replace(plan, groups=plan.groups[:most])
+            if begin and plan.groups:
                 timeline.begin(plan.instant)
-            if dry or not plan.groups or timeline.request(plan):
+            if not plan.groups or timeline.request(plan):
                 return {**_planned(plan), **chosen}
 
 
@@ -171,14 +197,18 @@ def run(
     *,
     local: bool = False,
     spark: SparkSession | None = None,
+    judged: bool = True,
     progress: Progress,
 ) -> dict[str, Any]:
     """Executes a plan, or what an earlier run has left of it.
+
+    If storage is full, the plan is cancelled, and what was written for it is deleted.
 
     Args:
         instant: None: the oldest plan that waits.
         local: rewrites with threads of this process instead of Spark.
         spark: a session of the caller, which stays open; takes precedence over ``local``.
+        judged: refuses new files that queries would read at a higher cost than the old ones.
 
     Errors:
         InvalidRequest: no such plan, none waits, or it was cancelled.
@@ -193,17 +223,27 @@ def run(
         plan = timeline.plan(instant)
         expected = _expected(config, storage, catalog, found, store, plan)
         began = time.monotonic()
+
+        def judge(groups: Sequence[PlannedGroup], shards: tuple[Shard, ...]) -> str:
+            advisor = Advisor.open(config, storage, catalog, found, store)
+            return advisor.dearer(plan, groups, shards)
+
         with _workers(config, storage, local, spark) as (rewriter, collector):
-            report = execute(
-                plan,
-                found,
-                store,
-                timeline,
-                catalog=catalog,
-                rewriter=rewriter,
-                collector=collector,
-                progress=progress,
-            )
+            try:
+                report = execute(
+                    plan,
+                    found,
+                    store,
+                    timeline,
+                    catalog=catalog,
+                    rewriter=rewriter,
+                    collector=collector,
+                    progress=progress,
+                    judge=judge if judged else None,
+                )
+            except StorageFull:
+                _give_back(storage, timeline, plan)
+                raise
         seconds = time.monotonic() - began
         brought = {}
         if expected is not None and report.state == "completed":
@@ -219,6 +259,16 @@ def run(
         "seconds": round(seconds, 3),
         **brought,
     }
+
+
+def _give_back(storage: Storage, timeline: Timeline, plan: Plan) -> None:
+    """Cancels a plan and deletes what was written for it, unless another run commits it."""
+    with suppress(BridgeError):
+        if timeline.end(plan.instant, "cancelled") == "cancelled":
+            results = timeline.results(plan.instant, [group.id for group in plan.groups])
+            for result in results.values():
+                for state in () if result is None else result.new:
+                    storage.delete(state.path)
 
 
 def _expected(

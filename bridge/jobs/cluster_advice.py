@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bridge.clustering.advice import (
     ClusteringAdvice,
     Sampling,
@@ -14,8 +16,8 @@ from bridge.clustering.advice import (
     chosen_files,
     gain,
 )
-from bridge.clustering.plan import Plan
-from bridge.clustering.questions import Asked, questions
+from bridge.clustering.plan import Plan, PlannedGroup
+from bridge.clustering.questions import Asked, Question, questions
 from bridge.clustering.registry import layout
 from bridge.clustering.row_sample import RowSample, read_sample
 from bridge.clustering.scheduling import (
@@ -25,11 +27,14 @@ from bridge.clustering.scheduling import (
     pending_files,
     usual_grouping,
 )
+from bridge.clustering.simulated_filters import IndexedFiles
 from bridge.clustering.simulation import CurrentFiles, Forecast, forecasts, simulated
 from bridge.clustering.timeline import Timeline
 from bridge.config import Config
 from bridge.errors import InvalidRequest
+from bridge.expression.fold import TRUE
 from bridge.index.listed import Listed
+from bridge.index.manifest import Shard, clustered_files
 from bridge.index.snapshot import IndexSnapshot
 from bridge.index.store import IndexStore
 from bridge.jobs.compose import index_limits, local_index_cache
@@ -71,6 +76,7 @@ class Advisor:
     listed: Listed
     scans: Sequence[Logged]
     sampling: Sampling
+    store: IndexStore
 
     @classmethod
     def open(
@@ -90,7 +96,8 @@ class Advisor:
         with table_files(config, storage, catalog, table) as list_files:
             listed = list_files()
         scans = logged(config, table, log)
-        return cls(config, storage, table, index, listed, scans, sampling or Sampling())
+        sampling = sampling or Sampling()
+        return cls(config, storage, table, index, listed, scans, sampling, store)
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -147,6 +154,43 @@ class Advisor:
         new = simulated(plan, sample, by, current.filters)
         before, after = forecasts(asked.questions, current, [None, (plan, new)], self.open_cost)
         return asked, before, after
+
+    def dearer(self, plan: Plan, groups: Sequence[PlannedGroup], shards: tuple[Shard, ...]) -> str:
+        """Why the logged queries are better off with the old files; empty if they are not.
+
+        If nothing is logged: a scan of all rows, and for each sort column one value and a range
+        that holds a tenth of the rows.
+
+        Args:
+            shards: entries of the new files of these groups.
+        """
+        held = replace(plan, groups=tuple(groups))
+        scans = self.scans or [
+            Logged("", 0.0, 1, 1, tuple((column, op) for op in ops), ())
+            for column in plan.columns
+            for ops in (("=",), (">=", "<="))
+        ]
+        sample = replace(self, scans=scans).sample([held])
+        asked = list(questions(scans, self.fields, sample).questions)
+        if not self.scans:
+            asked.append(Question(TRUE, 1.0))
+        current, manifest = self.current, clustered_files(self.index.manifest, shards)
+        cache, limits = local_index_cache(self.config), index_limits(self.config)
+        new = IndexSnapshot.open(manifest, self.store, cache, limits)
+        files = IndexedFiles(new, self.fields)
+        old = {state.path for group in groups for state in group.files}
+        every, others = current.sums(frozenset()), current.sums(old)
+        before = after = 0.0
+        for each in asked:
+            never = current.asking(each)
+            count, size = np.subtract(every.kept(never), others.kept(never))
+            before += each.weight * (size + count * self.open_cost)
+            left = ~files.never(each.predicate)
+            cost = float(new.sizes[left].sum()) + int(left.sum()) * self.open_cost
+            after += each.weight * cost
+        if after <= before:
+            return ""
+        return f"DEARER: queries would cost {100 * (after / max(before, 1) - 1):.1f} % more"
 
     def measured(self, asked: Asked) -> Forecast:
         """The table as it is now, by the same questions."""

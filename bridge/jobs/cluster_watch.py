@@ -14,8 +14,9 @@ from bridge.config import Config
 from bridge.errors import InvalidRequest
 from bridge.index.snapshot import IndexSnapshot
 from bridge.jobs import cluster_hudi
-from bridge.jobs.cluster import begun, run, schedule
+from bridge.jobs.cluster import begun
 from bridge.jobs.cluster_advice import Auto
+from bridge.jobs.cluster_now import run_now
 from bridge.jobs.compose import index_limits, local_index_cache
 from bridge.jobs.index_table import Progress, Say, index_table, newest, opened
 from bridge.jobs.table_snapshot import table_files
@@ -44,7 +45,7 @@ def cluster_if_due(
     say: Say,
     clock: Clock = _now,
 ) -> dict[str, Any] | None:
-    """Schedules and executes a plan if a trigger says so, or ends one that was begun.
+    """Makes and executes plans if a trigger says so, or if one was begun.
 
     The index is taken as it is.
 
@@ -72,19 +73,24 @@ def cluster_if_due(
             made = index_table(config, table, local=True, progress=_nobody, say=say, check=False)
             done["generation"] = made["generation"]
         return done
-    instant = begun(config, table)
-    if instant is None:
+    chosen, why = strategy, ""
+    if begun(config, table) is None:
         chosen, why = _due(config, table, strategy, triggers, clock, as_before)
         if not why:
             return None
-        made = schedule(config, table, chosen, say, auto=auto, refresh=False, begin=True)
-        instant = made["instant"]
-        if instant is None:
-            return None
-        say(f"{table}: clustered after {why}, by plan {instant}")
-    else:
-        say(f"{table}: plan {instant}, which was begun before, is continued")
-    return run(config, table, instant, local=local, spark=spark, progress=progress)
+    report = run_now(
+        config,
+        table,
+        chosen,
+        say,
+        auto=auto,
+        why=why,
+        refresh=False,
+        local=local,
+        spark=spark,
+        progress=progress,
+    )
+    return report if report.get("plans") else None
 
 
 def _is_hudi(config: Config, table: str) -> bool:

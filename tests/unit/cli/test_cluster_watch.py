@@ -72,7 +72,8 @@ def test_a_refresh_clusters_after_so_many_commits(table: Path) -> None:
     write(table / "5.parquet", 2)
     # Without columns it is clustered as it was before.
     again = refresh(table, "--cluster-after", 1)
-    assert "completed: 2 files -> 1 files" in again.stdout
+    # The file that the last plan wrote has fewer bytes than the new ones.
+    assert "completed: 3 files -> 1 files" in again.stdout
     assert [(p["layout"], p["columns"]) for p in plans(table)] == [("linear", ["x"])] * 2
     assert rows(table) == sorted([*expected, *range(2, 300, 3), *range(2, 300, 3)])
 

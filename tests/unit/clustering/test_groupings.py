@@ -62,7 +62,7 @@ def test_five_files_of_100_mb_with_a_maximum_of_250_mb() -> None:
 
 
 def test_boxes_overlap_only_if_they_do_in_every_column() -> None:
-    found = files([MIB] * 3)
+    found = files([200 * MIB] * 3)
     low = np.array([[0, 0, 0], [0, 10, 5]])
     high = np.array([[9, 9, 9], [4, 12, 10]])
     boxes = Candidates(found.paths, found.sizes, found.modified, low, high)

@@ -22,7 +22,7 @@ INSTANT = "2" * 17
 
 
 def _file(root: Path) -> Path:
-    return root / "clustering" / f"hudi-{INSTANT}-00001.json"
+    return root / "clustering" / f"lease-{INSTANT}-00001.json"
 
 
 def test_a_second_one_is_refused_until_the_first_ends(tmp_path: Path) -> None:
