@@ -21,7 +21,7 @@ from bridge.metastore.client import MetastoreClient
 from bridge.servers.embedded_metastore import MetastoreSpec
 from bridge.servers.metastore_401 import start_metastore_401
 from bridge.servers.process import LOOPBACK
-from bridge.storage.odd_keys import client_of
+from bridge.storage.odd_keys import OddKeys
 from bridge.storage.routed import open_storage
 
 pytestmark = pytest.mark.full
@@ -112,7 +112,7 @@ def test_a_table_on_s3(sync: Any, endpoint: str, uri: str) -> None:
     storage.put(f"s3://{BUCKET}/lake/t/_SUCCESS", b"")
     storage.put(f"s3://{BUCKET}/lake/t/day=0/city=a b/.hidden", b"x")
     bucket = storage.store(f"s3://{BUCKET}/lake/t")  # type: ignore[attr-defined]
-    client, name = client_of(bucket._store, "lake/t/day=99/city=empty/")
+    client, name = OddKeys(bucket._store).client_of("lake/t/day=99/city=empty/")
     obstore.put(client, name, b"")  # a directory's marker
     first = sync("--location", LOCATION, "--index")
     assert (first["counts"]["added"], first["counts"]["unparsable"]) == (12, 0)
