@@ -31,7 +31,7 @@ from tests.support.lake import Lake, age
 from tests.support.published import Life, cleaned, left, published, reverted, unneeded
 from tests.tiers import examples
 
-EXAMPLES = examples(12, 12, 600)
+EXAMPLES = examples(10, 10, 600)
 STEPS = st.sampled_from(
     ["write", "write", "overwrite", "delete", "late", "late", "late overwrite", "refresh",
      "cluster", "cluster", "publish", "publish", "revert", "revert", "die publishing",
