@@ -236,9 +236,9 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "clustering.settled",
-        "1m",
+        "24h",
         "time",
-        "age at which a file that appears in a published partition's old directory is brought over",
+        "time for which nothing in a partition may have changed, for it to be published",
     ),
     Option(
         "hudi.spark",

@@ -10,11 +10,15 @@ import click
 from bridge.cli.cluster_advice import advise, auto_options, foretold_lines
 from bridge.cli.cluster_options import chosen_strategy, strategy_options
 from bridge.cli.cluster_publish import (
+    accept,
     check_publish,
     clean,
     leave,
+    originals,
     publish,
+    revert,
     run_publish,
+    show_left,
     show_published,
 )
 from bridge.cli.cluster_watch import interruptible, stay, told, total_line, watch_options
@@ -282,13 +286,17 @@ def show(config: Config, table: str, instant: str | None, output: str) -> None:
     """The plans of TABLE, their states, what was planned and what is written.
 
     With an INSTANT, the groups of that plan: the old files, then the new ones.
+    Exit status 3: files lie in directories that TABLE was published from, and no engine reads
+    them; `accept` ends that.
     """
     from bridge.jobs.cluster import show as plans
+    from bridge.jobs.publish import left as files_left
 
     found = plans(config, table, instant)
+    left = files_left(config, table)
     if output == "json":
         emit_json(found)
-        return
+        found = []
     for each in found:
         emit(f"{each['state']:<10} {_line(each)}{_written(each)}")
         for group in each.get("plan", ()):
@@ -304,8 +312,11 @@ def show(config: Config, table: str, instant: str | None, output: str) -> None:
                 emit(f"    {file['path'].rpartition('/')[2]}  {file['size']}  {spans}".rstrip())
             for file in (group.get("written") or {}).get("new", ()):
                 emit(f"    -> {file['path'].rpartition('/')[2]}  {file['size']}")
-    if not found:
+    if not found and output == "text":
         say(f"{table} has no clustering plans")
+    show_left(left)
+    if left:
+        raise SystemExit(PROBLEMS)
 
 
 def _written(plan: dict[str, Any]) -> str:
@@ -343,4 +354,7 @@ def cancel(config: Config, table: str, instant: str) -> None:
 
 cluster.add_command(advise)
 cluster.add_command(publish)
+cluster.add_command(revert)
+cluster.add_command(accept)
+cluster.add_command(originals)
 cluster.add_command(clean)

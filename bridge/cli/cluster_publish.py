@@ -1,9 +1,11 @@
-"""``skipbridge cluster publish`` and ``cluster clean``."""
+"""``skipbridge cluster publish``, ``revert``, ``accept``, ``originals`` and ``clean``."""
 
 from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -13,33 +15,51 @@ from bridge.cli.output import PROBLEMS, emit, emit_json, progress, say, settings
 from bridge.config import Config
 
 _SETTINGS = ("metastore.uri", "index.root")
+_WORK = (*_SETTINGS, "clustering.settled", "clustering.memory", "clustering.verify")
 _OUTPUT = click.option("--output", type=click.Choice(["text", "json"]), default="text")
+_LOCAL = click.option("--local", is_flag=True, help="Refresh the index with threads, not Spark.")
+_SETTLED = click.option(
+    "--settled",
+    metavar="TIME",
+    help="Time for which nothing in a partition may have changed; 0: any. [default: "
+    "clustering.settled]",
+)
+
+
+def _settled(text: str | None) -> float | None:
+    from bridge.config import parse_seconds
+
+    return (
+        None if text is None else parse_seconds("0s" if text == "0" else text, "--settled", "flag")
+    )
 
 
 @click.command("publish")
 @click.argument("table")
-@click.option("--local", is_flag=True, help="Refresh the index with threads instead of Spark.")
-@click.option(
-    "--watch", metavar="TIME", help="Keep running: publish and bring late files at this interval."
-)
+@_LOCAL
+@_SETTLED
+@click.option("--watch", metavar="TIME", help="Keep running and publish at this interval.")
 @_OUTPUT
-@settings(*_SETTINGS, "clustering.settled", "clustering.memory")
-def publish(config: Config, table: str, local: bool, watch: str | None, output: str) -> None:
+@settings(*_WORK)
+def publish(
+    config: Config, table: str, local: bool, settled: str | None, watch: str | None, output: str
+) -> None:
     """Let engines without skipbridge read the clustered files of TABLE, too.
 
-    Each partition with clustered files gets a new directory, with copies of all files that were not
-    rewritten. One update of the metastore then switches its location. Files that writers put into
-    an old directory meanwhile are brought over by the next run. Old directories stay until
-    `skipbridge cluster clean`.
+    Each quiet partition with clustered files gets a new directory, with copies of all files that
+    were not rewritten. One update of the metastore then switches its location. The old directory
+    stays whole, with a marker. What a writer puts there later is listed, with the statement that
+    brings it over, until it is accepted.
 
     \b
     skipbridge cluster publish demo.flights
-    skipbridge cluster publish demo.flights --watch 5m
+    skipbridge cluster publish demo.flights --watch 1h
 
-    Exit status 3: a partition was left as it is, with the reason.
+    Exit status 3: a partition was left as it is, with the reason; or files are listed.
     """
+    seconds = _settled(settled)
     if watch is None:
-        made = run_publish(config, table, local)
+        made = run_publish(config, table, local, seconds)
         show_published(made, output)
         leave(made)
         return
@@ -49,12 +69,14 @@ def publish(config: Config, table: str, local: bool, watch: str | None, output: 
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
+    told: list[Any] = [None]
 
     def once() -> dict[str, Any]:
-        made = run_publish(config, table, local)
-        # Only such a round is told.
-        news = ("published", "late", "kept", "taken_back")
-        return {**made, "committed": any(made[name] for name in news)}
+        made = run_publish(config, table, local, seconds)
+        # Only a round with news is told.
+        news = (made["published"], made["kept"], made["left"])
+        changed, told[0] = bool(made["published"]) or news != told[0], news
+        return {**made, "committed": changed and any(news)}
 
     done = keep_watching(
         once,
@@ -66,6 +88,90 @@ def publish(config: Config, table: str, local: bool, watch: str | None, output: 
     say(f"{done.rounds} rounds, {done.committed} with news, {done.failed} failures")
 
 
+@click.command("revert")
+@click.argument("table")
+@click.option("--partition", multiple=True, metavar="PATTERN", help="As day=2026-01-*; repeat it.")
+@_LOCAL
+@_SETTLED
+@_OUTPUT
+@settings(*_WORK)
+def revert(
+    config: Config,
+    table: str,
+    partition: tuple[str, ...],
+    local: bool,
+    settled: str | None,
+    output: str,
+) -> None:
+    """Switch published partitions of TABLE back to the directories that they were published from.
+
+    Only if the present directory holds exactly what was published, the old one all files that its
+    marker names, and both are quiet. What writers have put into the old directory since is then
+    read, too.
+
+    \b
+    skipbridge cluster revert demo.flights --partition 'day=2026-01-*'
+
+    Exit status 3: a partition was left as it is, with the reason; or files are listed.
+    """
+    from bridge.jobs.publish import revert as run
+
+    seconds = _settled(settled)
+    with _continued(), progress(f"indexing {table}") as tick:
+        made = run(config, table, partition, local=local, settled=seconds, progress=tick, say=say)
+    show_published(made, output, "reverted")
+    leave(made)
+
+
+@click.command("accept")
+@click.argument("table")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@settings(*_SETTINGS)
+def accept(config: Config, table: str, files: tuple[str, ...]) -> None:
+    """End the listing of files in directories that TABLE was published from.
+
+    Nothing is moved or deleted, and no engine reads the files: bring their rows over first, with
+    the statement that is printed for each. A file that is written again is listed again.
+    """
+    from bridge.jobs.publish import accept as run
+
+    made = run(config, table, files)
+    emit(f"{made['table']}: {len(made['accepted'])} files accepted")
+
+
+@click.command("originals")
+@click.argument("table")
+@click.option(
+    "--retain",
+    default="7d",
+    show_default=True,
+    help="Only of directories that were left longer ago: at least the longest query, and the "
+    "longest cache of locations.",
+)
+@_OUTPUT
+@settings(*_SETTINGS)
+def originals(config: Config, table: str, retain: str, output: str) -> None:
+    """List the files of writers that nobody needs after TABLE was published, one path a line.
+
+    For your own tool to delete: skipbridge never does. Run `clean` first: files that an older
+    generation of the index names are still needed.
+
+    \b
+    skipbridge cluster originals demo.flights | xargs -d '\\n' hadoop fs -rm
+    """
+    from bridge.config import parse_seconds
+    from bridge.jobs.publish import originals as run
+
+    made = run(config, table, parse_seconds(retain, "--retain", "flag"))
+    if output == "json":
+        emit_json(made)
+        return
+    for path in made["files"]:
+        emit(path)
+    for each in made["needed"]:
+        say(f"{each['partition'] or table}: nothing is listed, since {each['reason']}")
+
+
 def check_publish(config: Config, table: str) -> None:
     """Refuses a table that cannot be published, before it is clustered."""
     from bridge.jobs.publish import check
@@ -73,19 +179,27 @@ def check_publish(config: Config, table: str) -> None:
     check(config, table)
 
 
-def run_publish(config: Config, table: str, local: bool) -> dict[str, Any]:
-    """Publishes once; says how to go on if it is interrupted."""
-    from bridge.jobs.publish import publish as run
-
+@contextmanager
+def _continued() -> Iterator[None]:
+    """Says how to go on if it is interrupted."""
     try:
-        with progress(f"indexing {table}") as tick:
-            return run(config, table, local=local, progress=tick, say=say)
+        yield
     except KeyboardInterrupt:
         say("stopped; each partition is published or as it was, and the same command continues")
         raise SystemExit(INTERRUPTED) from None
 
 
-def show_published(made: dict[str, Any], output: str) -> None:
+def run_publish(
+    config: Config, table: str, local: bool, settled: float | None = None
+) -> dict[str, Any]:
+    """Publishes once; says how to go on if it is interrupted."""
+    from bridge.jobs.publish import publish as run
+
+    with _continued(), progress(f"indexing {table}") as tick:
+        return run(config, table, local=local, settled=settled, progress=tick, say=say)
+
+
+def show_published(made: dict[str, Any], output: str, what: str = "published") -> None:
     """Prints a report of `run_publish`."""
     from bridge.report.text import human_bytes
 
@@ -93,26 +207,28 @@ def show_published(made: dict[str, Any], output: str) -> None:
         emit_json(made)
     else:
         emit(
-            f"{made['table']}: {len(made['published'])} partitions published, {made['copied']} "
-            f"files, {human_bytes(made['bytes'])}; {made['late']} late files brought over"
+            f"{made['table']}: {len(made['published'])} partitions {what}, {made['files']} "
+            f"files, {human_bytes(made['bytes'])}"
         )
     for each in made["kept"]:
         say(f"{each['partition'] or made['table']} stays as it was: {each['reason']}")
-    for path in made["waiting"]:
-        say(f"not brought over yet, since it is young or its writer has not ended: {path}")
-    for path in made["taken_back"]:
-        say(f"taken back, since its rows had been published before it was written: {path}")
-    for path in made["doubtful"]:
-        say(f"brought over, and files that it may replace were deleted later; look at it: {path}")
-    for path in made["overwritten"]:
-        say(f"overwritten after its directory was left, and not read by engines: {path}")
-    for path in made["withheld"]:
-        say(f"may replace files that were deleted in a left directory, and not read: {path}")
+    for path in made["dead"]:
+        say(f"taken as left by a writer that died: {path}")
+    show_left(made["left"])
+
+
+def show_left(found: list[dict[str, Any]]) -> None:
+    """Prints what lies in left directories."""
+    from bridge.jobs.left_text import lines
+
+    for each in found:
+        for line in lines(each):
+            say(line)
 
 
 def leave(made: dict[str, Any]) -> None:
     """Ends the process with status 3 if something was left as it is."""
-    if made["kept"] or made["overwritten"] or made["withheld"] or made["doubtful"]:
+    if made["kept"] or made["left"]:
         raise SystemExit(PROBLEMS)
 
 
@@ -120,28 +236,14 @@ def leave(made: dict[str, Any]) -> None:
 @click.argument("table")
 @click.option("--retain", default="7d", show_default=True, help="Keep what ended later than this.")
 @click.option("--dry-run", is_flag=True, help="Tell what would be deleted, and delete nothing.")
-@click.option(
-    "--elsewhere",
-    metavar="TABLE",
-    multiple=True,
-    help="Another table that has no file below the location of this one. For tables of which the "
-    "metastore does not tell where they lie. May be repeated.",
-)
 @_OUTPUT
 @settings(*_SETTINGS, "clustering.records")
-def clean(
-    config: Config,
-    table: str,
-    retain: str,
-    dry_run: bool,
-    elsewhere: tuple[str, ...],
-    output: str,
-) -> None:
-    """Delete what clustering and publishing of TABLE have left behind.
+def clean(config: Config, table: str, retain: str, dry_run: bool, output: str) -> None:
+    """Delete what clustering and publishing of TABLE have written, and nobody reads.
 
-    Deleted are files of directories that were published elsewhere, new files that no generation of
-    the index and no plan names, old generations, and records of plans that ended. Late files that
-    are not brought over stay. Queries that are older than the retention may fail.
+    Deleted are new files that no generation of the index and no plan names, what failed attempts
+    to publish have written, old generations, and records of plans that ended. Files of writers
+    stay: see `originals`. Queries that are older than the retention may fail.
 
     \b
     skipbridge cluster clean demo.flights --dry-run
@@ -152,25 +254,16 @@ def clean(
     from bridge.report.text import human_bytes
 
     seconds = parse_seconds(retain, "--retain", "flag")
-    made = run(config, table, seconds, dry_run=dry_run, elsewhere=elsewhere)
+    made = run(config, table, seconds, dry_run=dry_run)
     if output == "json":
         emit_json(made)
         return
     emit(
-        f"{made['table']}: {made['replaced']} replaced files, {made['rewritten']} new files that "
-        f"nobody reads, {made['attempts']} of failed attempts, {made['generations']} generations, "
-        f"records of {made['plans']} plans "
+        f"{made['table']}: {made['rewritten']} new files that nobody reads, {made['attempts']} of "
+        f"failed attempts, {made['generations']} generations, records of {made['plans']} plans "
         f"{'would be ' if dry_run else ''}deleted, {human_bytes(made['bytes'])}"
     )
     for instant in made["unknown"]:
         say(f"left alone: files of plan {instant}, which this index does not know")
     for name in made["shared"]:
         say(f"left alone: what {name} may read, which lies in the same place")
-    for name in made["unreadable"]:
-        say(
-            f"left alone: {made['withheld']} replaced files, since the metastore does not tell "
-            f"where {name} lies; repair or drop it, or say that it lies elsewhere: "
-            f"--elsewhere {name}"
-        )
-    for name in made["unasked"]:
-        say(f"{name} has too many partitions to look at: they are taken to lie below its location")

@@ -7,10 +7,10 @@ from dataclasses import asdict
 import click
 from rich.console import Console
 
-from bridge.cli.output import emit_json, settings
+from bridge.cli.output import PROBLEMS, emit_json, settings
 from bridge.clients.hive import AUTHENTICATIONS
 from bridge.config import Config
-from bridge.jobs.doctor import examine
+from bridge.jobs.doctor import LEFT, examine
 from bridge.jobs.doctor_hive import HiveAddress
 
 _MARKS = {"ok": "[green]ok[/]     ", "warning": "[yellow]warning[/]", "error": "[red]error[/]  "}
@@ -41,7 +41,8 @@ def doctor(
     is fresh, that all its partitions have Hive's hook, and that its object store lists what it
     holds: two hidden objects are written to the index's directory, and deleted.
 
-    Changes nothing else. Exit status 1 if something that was requested is broken.
+    Changes nothing else. Exit status 1 if something that was requested is broken; 3 if files lie in
+    directories that TABLE was published from, and no engine reads them.
     """
     findings = list(
         examine(config, table, trino, HiveAddress(hive, hive_authentication) if hive else None)
@@ -57,3 +58,5 @@ def doctor(
                 console.print(f"           -> {finding.remedy}", markup=False)
     if any(f.status == "error" for f in findings):
         raise SystemExit(1)
+    if any(f.check.startswith(LEFT) for f in findings):
+        raise SystemExit(PROBLEMS)

@@ -13,6 +13,7 @@ import click
 
 from bridge.api.index import TableIndex
 from bridge.api.session import Session
+from bridge.cli.cluster_publish import show_left
 from bridge.cli.cluster_watch import Inline
 from bridge.cli.kinds import kind_options
 from bridge.cli.lazy import INTERRUPTED, Verbs
@@ -214,7 +215,8 @@ def refresh(
 
     Run it after writes, or repeat it with --watch. Until then every query reads new files: slower,
     never wrong. Several may run at once: one commits first, the others add what it lacks.
-    Exit status 3: some files could not be indexed (`index show --failed`); every query reads them.
+    Exit status 3: some files could not be indexed (`index show --failed`), and every query reads
+    them; or files lie in directories that the table was published from, and no query reads them.
     """
     inline = None
     if cluster_after is not None or cluster_small_files is not None:
@@ -229,9 +231,20 @@ def refresh(
         made = work.once(config, table)
         work.told(made)
         work.cluster(config, table)
+        left = _left(config, table)
+        show_left(left)
         _leave(made)
+        if left:
+            raise SystemExit(PROBLEMS)
     else:
         work.stay(config, table, seconds)
+
+
+def _left(config: Config, table: str) -> list[dict[str, Any]]:
+    """Files in directories that the table was published from, if it was."""
+    from bridge.jobs.publish import left
+
+    return left(config, table)
 
 
 @index.command("hide")

@@ -1,12 +1,12 @@
-"""Cleaning: deletes what clustering and publishing have left, after a retention.
+"""Cleaning: deletes what only clustering and publishing have written, after a retention.
 
-Deleted are: new files of ended plans that no generation's replacements name; files of directories
-that a partition was published from, exactly those whose rows the present directory got; and what
-attempts to publish that failed have written, or runs that died while they brought a late file;
-records of plans that ended, see `old_plans`. Old generations of the index go first.
+Deleted are: new files of ended plans that no generation's replacements name; what attempts to
+publish that failed have written; records of plans that ended, see `old_plans`. Old generations of
+the index go first. Files that writers have written are never deleted: `publication.originals` lists
+those that nobody needs.
 
 The law: nothing is deleted that a generation's replacements, a pending plan or a location of the
-metastore reads; nothing that no record names, such as a late file; nothing outside of the table.
+metastore reads; nothing that no record names; nothing outside of the table.
 """
 
 from __future__ import annotations
@@ -16,30 +16,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from bridge.clustering.old_plans import OldPlans
-from bridge.clustering.publications import (
-    Publication,
-    Publications,
-    Records,
-    by_path,
-    knows,
-    states_of,
-)
-from bridge.clustering.publishing import Places, lies_in
+from bridge.clustering.publication.places import Places, lies_in
+from bridge.clustering.publication.switches import Switch, Switches, states_of
 from bridge.clustering.timeline import PlanState, Timeline
 from bridge.errors import GenerationNotFound
 from bridge.index.manifest import Manifest
 from bridge.index.replacements import DIRECTORY, FileState, home, read_replacements
 from bridge.index.store import IndexStore, now_micros
 from bridge.storage.local import resolved
-from bridge.storage.port import data_files, same_state
+from bridge.storage.port import same_state
 from bridge.storage.uri import join, relative
 from bridge.table.model import Table
 
 _INSTANT = re.compile(r"\d{17}")
-_DRAFT = re.compile(r"\.[0-9a-f]{32}(\.tmp|-late-[0-9a-f]{12}-.*)")
-"""Names of files that are being written, which become late files."""
-_DEAD = 3_600_000_000
-"""Microseconds after which who has written a draft counts as dead."""
 
 
 @dataclass(slots=True)
@@ -49,29 +38,20 @@ class CleanReport:
     Attributes:
         generations: of the index.
         rewritten: new files that nobody reads, of plans that ended.
-        replaced: files of directories that partitions were published from.
-        attempts: files of failed attempts to publish, and drafts of late files whose run died.
+        attempts: files of attempts to publish that failed.
         plans: that ended, of which the records were deleted.
         bytes: of all these but the generations and the records.
         unknown: plans below the table that this index does not know; they are left alone.
         shared: other tables that lie in the same place. What they may read is left alone.
-        unreadable: other tables of which the metastore does not tell all places. They may read
-            the files of directories that were published from, so these are left alone.
-        withheld: files that are left alone for that reason.
-        unasked: other tables with more partitions than are looked at.
     """
 
     generations: int = 0
     rewritten: int = 0
-    replaced: int = 0
     attempts: int = 0
     plans: int = 0
     bytes: int = 0
     unknown: list[str] = field(default_factory=list)
     shared: list[str] = field(default_factory=list)
-    unreadable: list[str] = field(default_factory=list)
-    withheld: int = 0
-    unasked: list[str] = field(default_factory=list)
 
 
 class Cleaner:
@@ -81,8 +61,6 @@ class Cleaner:
         places: None for a table that no metastore knows: it cannot have been published.
         before: microseconds since the epoch: what ended later is kept.
         records_before: the same of the records of plans; None: as all else.
-        elsewhere: names of other tables that have no files below this one's location, whatever
-            the metastore does not tell of them.
         dry_run: only tells.
     """
 
@@ -94,18 +72,14 @@ class Cleaner:
         before: int,
         *,
         records_before: int | None = None,
-        recursive: bool = False,
-        elsewhere: Iterable[str] = (),
         dry_run: bool = False,
     ) -> None:
-        self._elsewhere = {name.lower() for name in elsewhere}
         self._storage, self._store, self._places = store.storage, store, places
         self._records_before = before if records_before is None else min(before, records_before)
-        self._before, self._recursive, self._dry_run = before, recursive, dry_run
-        self._home, self._table = home(table.location), str(table.name)
+        self._before, self._dry_run, self._home = before, dry_run, home(table.location)
         self._timeline = Timeline(store.storage, store.root)
         self._states: list[PlanState] = []
-        self._publications = Publications(store.storage, table.location)
+        self._switches = Switches(store.storage, table.location)
         self._spared: set[str] = set()
         self._present: dict[str, str] = {}
         self._locations: set[str] = set()  # without links
@@ -117,7 +91,7 @@ class Cleaner:
         StorageFailure, MetastoreUnavailable: run it again.
         """
         newest = self._store.latest()
-        records = self._publications.load()
+        records = self._switches.load()
         self._states = self._timeline.states(newest)
         kept = self._generations()
         self._spare(kept)
@@ -127,34 +101,22 @@ class Cleaner:
             self._look_for_others()
         with_files = self._rewritten()
         for name, held in records.items():
-            self._published(name, held)
+            self._failed(name, held)
         old = OldPlans(self._storage, self._timeline, self._records_before, dry_run=self._dry_run)
         self.report.plans = old.forget(self._states, with_files)
         return self.report
 
     def _look_for_others(self) -> None:
         """Collects other tables and partitions of them in the same place."""
-        ours, mine = resolved(self._home), frozenset(self._locations)
-
-        def is_above(place: str) -> bool:
-            # Engines that read subdirectories read all that is below a location.
-            return self._recursive and relative(place, ours) is not None
+        ours = resolved(self._home)
 
         def near(location: str) -> bool:
-            place = resolved(location)
-            # A location of ours may be a link to it.
-            linked = any(lies_in(each, place) for each in mine)
-            return linked or lies_in(place, ours) or is_above(place)
+            return lies_in(resolved(location), ours)
 
         for other in [] if self._places is None else self._places.others(near):
-            if other.unreadable and other.name.lower() not in self._elsewhere:
-                self.report.unreadable.append(other.name)
-            if other.unasked:
-                self.report.unasked.append(other.name)
             if other.partitions or near(other.location):
                 self.report.shared.append(other.name)
-            real = map(resolved, (other.location, *other.partitions))
-            self._locations |= {ours if is_above(place) else place for place in real}
+            self._locations |= {resolved(each) for each in (other.location, *other.partitions)}
 
     def _generations(self) -> list[Manifest]:
         """Deletes generations that were followed by another one long ago; returns the others."""
@@ -173,6 +135,14 @@ class Cleaner:
             self._store.clean(keep=len(kept), older_than=_age(self._before))
             kept = [self._store.manifest(n) for n in self._store.generations()]
         return kept
+
+    def spared(self) -> set[str]:
+        """The files that generations and plans that wait name. Deletes nothing."""
+        newest = self._store.latest()
+        self._states = self._timeline.states(newest)
+        numbers = self._store.generations()
+        self._spare(self._store.manifest(number) for number in numbers)
+        return self._spared
 
     def _spare(self, kept: Iterable[Manifest]) -> None:
         """Collects the files that generations and pending plans name."""
@@ -213,109 +183,24 @@ class Cleaner:
                     self.report.rewritten += 1
         return with_files
 
-    def _published(self, name: str, held: Records) -> None:
-        """Directories that a partition was published from, and those of failed attempts."""
-        orphans = set(held.names) - {attempt.number for attempt in held.attempts} - {0}
-        for number in orphans if not self._dry_run else ():
-            self._publications.forget(held, number)
+    def _failed(self, name: str, held: Sequence[Switch]) -> None:
+        """Directories of attempts that never were in force."""
         present = self._present.get(name)
-        chain = [] if present is None else held.chain(present)
-        held.only(present or "")
-        for attempt in held.attempts:
-            if attempt.since >= self._before or attempt in chain:
+        in_use = {present, *(each.old for each in held)}
+        for each in held:
+            if each.back or each.new in in_use or each.since >= self._before:
                 continue
-            if self._failed(attempt):
-                empty = self._attempt(attempt)
-            else:  # its partition was dropped or moved, but its files may be wanted
+            if each.state == "open" and not self._dry_run:
+                self._switches.abandon(each)  # who still works at it finds out
+                continue  # and may have made it ready just now
+            if each.state not in ("open", "abandoned", "undone"):
                 continue
-            if empty and not self._dry_run:
-                self._publications.forget(held, attempt.number)
-        # A record is the way to the directories before it, where late files may appear.
-        drafts = [attempt for attempt in chain if not self._without_drafts(attempt.new)]
-        emptied = not drafts
-        for attempt in reversed(chain):
-            if attempt.since >= self._before or not self._is_at(name):
-                break
-            emptied = self._replaced(attempt, held) and emptied
-            if emptied and not self._dry_run:
-                self._publications.forget(held, attempt.number)
-
-    def _is_at(self, name: str) -> bool:
-        """Whether the partition still lies where it lay when this run began."""
-        return self._places is not None and self._places.of(name) == self._present[name]
-
-    def _failed(self, attempt: Publication) -> bool:
-        """Whether an attempt that is not in force may be ended as failed, or has been."""
-        if attempt.state == "open":
-            return self._dry_run or self._publications.end(attempt, "abandoned")
-        if attempt.state == "switching":
-            # It died before the switch, or was taken back by hand. If both directories are as they
-            # were, the new one holds nothing but copies. Of another table, nothing is known.
-            mine = attempt.table == self._table or not (attempt.table or self.report.shared)
-            same = mine and self._present.get(attempt.partition) == attempt.old
-            same = same and self._holds(attempt.old, attempt.covered, exactly=False)
-            if not same or not self._holds(attempt.new, attempt.files, exactly=True):
-                return False
-            if not self._dry_run:
-                self._publications.undo(attempt)
-        return True
-
-    def _holds(self, directory: str, files: Sequence[FileState], *, exactly: bool) -> bool:
-        found = states_of(self._storage.list_all(directory, recursive=True))
-        now = {state.path: state for state in found}
-        same = all(s.path in now and same_state(s, now[s.path]) for s in files)
-        return same and (not exactly or len(now) == len(files))
-
-    def _attempt(self, attempt: Publication) -> bool:
-        """Deletes what a failed attempt has written; True if nothing is left.
-
-        Nobody else ever knew the directory. If it was in force for a moment, files that are not
-        recorded stay.
-        """
-        recorded = {state.path: state for state in attempt.files}
-        left = False
-        for state in states_of(self._storage.list_all(attempt.new, recursive=True)):
-            known = recorded.get(state.path)
-            ours = attempt.state in ("open", "abandoned")
-            ours = ours or (known is not None and same_state(known, state))
-            if ours and state.modified < self._before and self._delete(state):
-                self.report.attempts += 1
-            else:
-                left = True
-        return not left
-
-    def _without_drafts(self, directory: str) -> bool:
-        """Deletes drafts in a directory that is or was in force; True if none is left."""
-        before, left = min(self._before, now_micros() - _DEAD), False
-        for state in states_of(self._storage.list_all(directory, recursive=False)):
-            if not _DRAFT.fullmatch(state.path.rpartition("/")[2]):
-                continue
-            if state.modified < before and self._delete(state):
-                self.report.attempts += 1
-            else:
-                left = True
-        return not left
-
-    def _replaced(self, attempt: Publication, held: Records) -> bool:
-        """Deletes the files of an old directory whose rows the new one has; True if none is left.
-
-        A late file has the retention to itself.
-        """
-        late = [state for state in held.late if state.modified < self._before]
-        covered = by_path([*attempt.covered, *late])
-        found = self._storage.list_all(attempt.old, recursive=self._recursive)
-        listed = {state.path: state for state in states_of(data_files(found, attempt.old))}
-        ours = [state for state in listed.values() if knows(covered, state)]
-        if ours and self.report.unreadable:
-            self.report.withheld += len(ours)
-            return False
-        if ours and attempt.missing is None and not self._dry_run:
-            self._publications.clean(attempt, held.missing(attempt, listed))
-            if not self._is_at(attempt.partition):  # it was switched back since
-                return False
-        gone = [state for state in ours if self._delete(state)]
-        self.report.replaced += len(gone)
-        return len(gone) == len(listed)
+            wrote = {state.path: state for state in each.wrote}
+            for state in states_of(self._storage.list_all(each.new, recursive=True)):
+                known = wrote.get(state.path)
+                ours = not each.ended or (known is not None and same_state(known, state))
+                if ours and state.modified < self._before and self._delete(state):
+                    self.report.attempts += 1
 
     def _delete(self, state: FileState) -> bool:
         path = state.path

@@ -87,7 +87,8 @@ class DataFiles(Protocol):
     as they read the old file.
 
     Attributes:
-        suffix: of the names of new files.
+        suffix: of the names of new files. No reader by path that asks for ``**/*.parquet``, and
+            so descends into hidden directories, finds it.
     """
 
     suffix: str

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
-from bridge.clustering.publications import states_of
+from bridge.clustering.publication.switches import states_of
 from bridge.clustering.timeline import PlanState, Timeline
 from bridge.index.replacements import FileState
 from bridge.index.store import now_micros

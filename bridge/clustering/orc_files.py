@@ -99,7 +99,7 @@ class OrcFile:
 class OrcFiles:
     """Implements `DataFiles`."""
 
-    suffix = "orc"
+    suffix = "orc-data"
 
     def open(self, content: bytes) -> OrcFile:
         return OrcFile(content)

@@ -122,7 +122,7 @@ class ParquetFile:
 class ParquetFiles:
     """Implements `DataFiles`."""
 
-    suffix = "parquet"
+    suffix = "parquet-data"
 
     def open(self, content: bytes) -> ParquetFile:
         return ParquetFile(content)

@@ -11,6 +11,7 @@
     <root>/clustering/<instant>.dearer.json           files that queries would read at a higher cost
     <root>/clustering/<instant>.ended.json            committing or cancelled
     <root>/clustering/<instant>.rejected.json         no group of it can be committed any more
+    <root>/clustering/own-<generation>.json           publishing committed it, and no writer's file
 
 A plan is completed when a generation of the index names its instant, and by nothing else. Who
 commits a plan and who cancels it both create ``ended``, so that only one of them goes on.
@@ -21,7 +22,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 from bridge.clustering.plan import Plan, parse_plan
@@ -35,6 +36,7 @@ from bridge.storage.uri import join
 
 _NAME = re.compile(r"/(\d{17})\.(requested|inflight|group-\d+|ended|rejected)\.json$")
 
+_OWN = re.compile(r"/own-(\d+)\.json$")
 _REFUSED = re.compile(r"/(\d{17}\.(refused|dearer))\.json$")
 
 
@@ -206,6 +208,16 @@ class Timeline:
             raise FileCorrupt(
                 f"{uri} is no record of refused files: {error}", "delete it"
             ) from error
+
+    def own(self, generations: Iterable[int]) -> None:
+        """Records generations that hold no file of a writer that the one before lacked."""
+        for generation in generations:
+            self._create(f"own-{generation}", b"{}\n")
+
+    def owned(self) -> set[int]:
+        """All generations that `own` was told of."""
+        listed = self._storage.list_all(self._directory, recursive=False).paths.to_pylist()
+        return {int(found[1]) for path in listed if (found := _OWN.search(path))}
 
     def records(self) -> FileTable:
         """The files of all records."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,21 +63,29 @@ def completed_plans(timeline: Timeline, manifest: Manifest) -> list[Plan]:
     return found
 
 
-def since(plans: Sequence[Plan], generation: int, small_files: int, now: dt.datetime) -> Since:
+def since(
+    plans: Sequence[Plan],
+    generation: int,
+    small_files: int,
+    now: dt.datetime,
+    own: Collection[int] = (),
+) -> Since:
     """What has happened since the last clustering.
 
     Args:
         plans: those that were completed, the oldest first.
         generation: the newest one of the index.
         now: in UTC.
+        own: generations that publishing has committed.
     """
     if not plans:
         return Since(generation, small_files, None)
     last = plans[-1]
     # Each plan that was completed since has committed one generation.
-    own = sum(plan.generation >= last.generation for plan in plans)
+    mine = sum(plan.generation >= last.generation for plan in plans)
+    mine += sum(last.generation < each <= generation for each in own)
     made = dt.datetime.strptime(last.instant + "000", "%Y%m%d%H%M%S%f").replace(tzinfo=dt.UTC)
-    commits = max(0, generation - last.generation - own)
+    commits = max(0, generation - last.generation - mine)
     return Since(commits, small_files, max(0.0, (now - made).total_seconds()))
 
 

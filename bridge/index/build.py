@@ -327,6 +327,8 @@ class _Build:
         """Reads clustered files whose entries lack a definition; all of them with ``full``."""
         if self._clustering is None or self._before is None or self._partial:
             return
+        if self._before.location != self._table.location:  # nothing was carried over
+            return
 
         def write(files: Listed) -> tuple[tuple[Shard, ...], list[tuple[str, str]]]:
             return write_entries(

@@ -98,5 +98,7 @@ class ClusteredEntries:
             ),
             one_chunk(files["partition"]),
             formats,
-            np.array([int(uri.endswith(".orc")) for uri in uris.to_pylist()], np.int32),
+            np.array(
+                [int(uri.endswith((".orc", ".orc-data"))) for uri in uris.to_pylist()], np.int32
+            ),
         )

@@ -110,7 +110,8 @@ def _due(
     with opened(config, table) as (storage, catalog, found, store):
         check_table(found)
         manifest = newest(store, found, table)
-        plans = completed_plans(Timeline(storage, store.root), manifest)
+        timeline = Timeline(storage, store.root)
+        plans = completed_plans(timeline, manifest)
         chosen = strategy
         if as_before and plans:
             last = plans[-1]
@@ -128,7 +129,8 @@ def _due(
             index = IndexSnapshot.open(manifest, store, cache, limits)
             with table_files(config, storage, catalog, found) as list_files:
                 small = small_files(list_files(), index, chosen.limits)
-        return chosen, due(triggers, since(plans, manifest.generation, small, clock()))
+        held = since(plans, manifest.generation, small, clock(), timeline.owned())
+        return chosen, due(triggers, held)
 
 
 def watched_round(

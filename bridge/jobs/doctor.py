@@ -26,7 +26,9 @@ from bridge.jobs.diagnostic import Diagnostic, guarded
 from bridge.jobs.doctor_hive import HiveAddress, examine_hive, examine_hooks
 from bridge.jobs.doctor_segments import examine_record
 from bridge.jobs.explain import explain
+from bridge.jobs.left_text import lines
 from bridge.jobs.plugin import supported_versions
+from bridge.jobs.publish import left
 from bridge.planner.request import ScanRequest
 from bridge.report.remedies import spelled
 from bridge.servers.java import find_jdk
@@ -34,6 +36,8 @@ from bridge.service.client import PlannerClient
 from bridge.storage.listing_probe import require_listings
 from bridge.storage.uri import canonical, parse
 
+LEFT = "files left beside"
+"""Begins the check of files in directories that a table was published from."""
 log = logging.getLogger(__name__)
 
 
@@ -76,7 +80,19 @@ def examine(
         yield from _store(config, table)
         if not is_location(table):
             yield from examine_record(config, table)
+            yield from _left(config, table)
             yield from examine_hooks(config, table, hive is not None, hooked_plans)
+
+
+def _left(config: Config, table: str) -> Iterator[Diagnostic]:
+    """Files in directories that the table was published from, and that no engine reads."""
+    try:
+        found = left(config, table)
+    except BridgeError:  # told by other checks
+        return
+    for each in found:
+        first, *rest = lines(each)
+        yield Diagnostic(f"{LEFT} {table}", "warning", first, " ".join(map(str.strip, rest)))
 
 
 def _package(name: str, use: str) -> Diagnostic:

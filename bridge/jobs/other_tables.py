@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from bridge.clustering.publishing import OtherTable
+from bridge.clustering.publication.places import OtherTable
 from bridge.errors import (
     InvalidUri,
     MetastoreFailure,

@@ -11,7 +11,7 @@ import copy
 from collections.abc import Callable
 from contextlib import closing
 
-from bridge.clustering.publishing import OtherTable
+from bridge.clustering.publication.places import OtherTable
 from bridge.errors import UnsupportedTable
 from bridge.jobs.compose import INDEX_ROOT_PROPERTY
 from bridge.jobs.other_tables import other_tables
@@ -29,7 +29,7 @@ _SPARK_PATH = "path"
 
 
 class MetastorePlaces:
-    """Implements `bridge.clustering.publishing.Places`.
+    """Implements `bridge.clustering.publication.places.Places`.
 
     Args:
         index_root: of the table's index; recorded in the table's properties when the location of an
@@ -70,11 +70,6 @@ class MetastorePlaces:
         self._catalog.forget(self._table.name)
         return self.of(partition) == new
 
-    def distrust(self, partition: str) -> None:
-        record = self._read(partition)
-        if record is not None and _ACCURATE in (record.parameters or {}):
-            self._write(record, _distrusted(copy.deepcopy(record)))
-
     def _read(self, partition: str) -> records.Table | records.Partition | None:
         client = self._catalog.client
         if not self._table.partition_keys:
@@ -98,13 +93,22 @@ class MetastorePlaces:
 def check_published(record: records.Table) -> None:
     """Errors: UnsupportedTable: engines find files of this table by more than its locations."""
     name = f"{record.dbName}.{record.tableName}"
+    options = {key.lower(): value for key, value in (record.parameters or {}).items()}
+    purged = options.get("external.table.purge", "").lower() == "true"
+    if purged or record.tableType == "MANAGED_TABLE":
+        what = "has external.table.purge" if purged else "is a managed table"
+        raise UnsupportedTable(
+            f"{name} {what}: DROP deletes the directory in force, and after a repair, or a DROP "
+            "PARTITION and INSERT, the one that was left would be read again",
+            f"ALTER TABLE {name} SET TBLPROPERTIES ('EXTERNAL'='TRUE', "
+            "'external.table.purge'='false'), or read it through skipbridge",
+        )
     if record.sd.bucketCols and (record.sd.numBuckets or 0) > 0:
         raise UnsupportedTable(
             f"{name} is bucketed by {', '.join(record.sd.bucketCols)}; engines find buckets by "
             "the names of files, and clustered files have other names",
             "read it through skipbridge, or write it anew without buckets",
         )
-    options = {key.lower(): value for key, value in (record.parameters or {}).items()}
     if (
         record.partitionKeys
         and options.get("spark.sql.sources.provider", "hive").lower() != "hive"
@@ -114,7 +118,7 @@ def check_published(record: records.Table) -> None:
             f"{name} is a table of Spark whose partitions Spark finds by listing directories",
             f"run MSCK REPAIR TABLE {name} in Spark, which lets it ask the metastore",
         )
-    if "projection.enabled" in {k.lower() for k in record.parameters or {}}:
+    if "projection.enabled" in options:
         raise UnsupportedTable(
             f"{name} computes the locations of its partitions (partition projection)",
             "read it through skipbridge",

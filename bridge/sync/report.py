@@ -28,6 +28,8 @@ class SyncReport:
         left_out: columns whose type Hive does not have.
         index: report of the index job, if it ran.
         rounds: number of comparisons; more than one if another job wrote meanwhile.
+        left: lines on files in directories that partitions were published from; no engine reads
+            them.
         views: reports of other records of the same table, as Hudi has them.
     """
 
@@ -54,12 +56,15 @@ class SyncReport:
     index: dict[str, Any] | None = None
     rounds: int = 1
     seconds: float = 0.0
+    left: list[str] = field(default_factory=list)
     views: list[SyncReport] = field(default_factory=list)
 
     @property
     def problems(self) -> int:
-        """Number of partitions that differ from storage and that a person should check."""
-        own = len(self.collisions) + len(self.failed)
+        """Number of partitions that differ from storage, and lines on files that no engine reads:
+        a person should check them.
+        """
+        own = len(self.collisions) + len(self.failed) + len(self.left)
         return own + sum(view.problems for view in self.views)
 
     def to_dict(self) -> dict[str, Any]:
@@ -101,6 +106,7 @@ class SyncReport:
             "failed": [{"partition": n, "reason": r} for n, r in self.failed],
             "unreadable": [{"file": f, "reason": r} for f, r in self.unreadable],
             "left_out": self.left_out,
+            "left": self.left,
             "index": self.index,
             "rounds": self.rounds,
             "seconds": round(self.seconds, 3),
@@ -173,6 +179,7 @@ def _own_warnings(report: SyncReport, shown: int) -> list[str]:
     )
     lines += _some([f"! failed: {n}: {why}" for n, why in report.failed], shown)
     lines += _some([f"! unreadable: {why}" for _, why in report.unreadable], shown)
+    lines += _some([f"! {each}" for each in report.left], shown)
     lines += _some(
         [f"! left out: column {c}, whose type Hive does not have" for c in report.left_out], shown
     )

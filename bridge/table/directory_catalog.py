@@ -19,7 +19,7 @@ from bridge.errors import InvalidRequest, SchemaConflict, TableNotFound
 from bridge.file_formats.registry import recognise
 from bridge.storage.port import FileTable, Storage
 from bridge.table.discovered import visible_files
-from bridge.table.foreign import refuse_foreign_root, refuse_hudi_parts
+from bridge.table.foreign import refuse_foreign_root, refuse_hudi_parts, refuse_left
 from bridge.table.infer import infer_readable
 from bridge.table.model import (
     Column,
@@ -127,6 +127,7 @@ class DirectoryCatalog:
         if whole is None:
             whole = self._storage.list_all(self._location)
         refuse_hudi_parts(self._storage, self._location, whole)
+        refuse_left(self._storage, self._location, whole)
         listing = visible_files(whole, self._location)
         if not len(listing):
             raise TableNotFound(

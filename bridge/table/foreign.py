@@ -1,10 +1,12 @@
 """Directories whose raw files alone would give wrong rows, because a table format keeps them.
 
-A table of Delta Lake, Iceberg or Hudi leaves files of older versions beside those of now.
+A table of Delta Lake, Iceberg or Hudi leaves files of older versions beside those of now. So does
+one of skipbridge whose location was switched by publishing.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
 
 import pyarrow.compute as pc
@@ -12,6 +14,8 @@ import pyarrow.compute as pc
 from bridge.errors import UnsupportedTable
 from bridge.storage.port import FileTable, Storage
 
+LEFT = ".skipbridge_left"
+"""The marker in a directory that a table or partition was published from."""
 _WRONG = "its raw files alone would give wrong rows"
 _HUDI = ".hoodie"
 _METAFILES = (".hoodie_partition_metadata", ".hoodie_partition_metadata.parquet")
@@ -27,6 +31,31 @@ def refuse_foreign_root(location: str, children: Collection[str]) -> None:
         raise _foreign(location, "_delta_log", "a Delta Lake")
     if "metadata" in children and "data" in children:
         raise _foreign(location, "metadata", "an Iceberg")
+
+
+def refuse_left(storage: Storage, location: str, listing: FileTable) -> None:
+    """Refuses a directory if it, or a partition below it, was published to another one.
+
+    Args:
+        listing: of all that is below the location, hidden files too.
+
+    Errors:
+        UnsupportedTable, StorageFailure.
+    """
+    marks = listing.paths.filter(pc.ends_with(listing.paths, f"/{LEFT}"))
+    for mark in marks.to_pylist():
+        inner = mark[len(location) : -len(LEFT) - 1]
+        if "/." in inner:  # below a directory that holds new ones
+            continue
+        try:
+            table = str(json.loads(storage.read(mark))["table"])
+        except (ValueError, KeyError, TypeError):
+            table = "its table"
+        raise UnsupportedTable(
+            f"{location}{inner} was left when {table} was published to another directory: it lacks "
+            "what was written since",
+            f"read {table} by its name",
+        )
 
 
 def refuse_foreign_files(storage: Storage, root: str, directories: Sequence[str]) -> None:

@@ -249,7 +249,7 @@ def test_a_full_build_heals_a_table_whose_new_files_were_deleted(days: Lake) -> 
     clustered(days, **BY_X)
     days.build(full=True)
     assert new_files(read(days)[1])
-    next((days.root / "t" / DIRECTORY).rglob("*.parquet")).unlink()
+    next((days.root / "t" / DIRECTORY).rglob("*-data")).unlink()
     days.build(full=True)
     for request in ({}, {"freshness": "snapshot"}):
         assert read(days, **request) == (before, old)
@@ -570,7 +570,7 @@ def test_clustered_files_that_are_gone_do_not_stop_a_build(lake: Lake) -> None:
     interleaved(lake)
     lake.build()
     clustered(lake, **BY_X)
-    for path in (lake.root / "t" / DIRECTORY).rglob("*.parquet"):
+    for path in (lake.root / "t" / DIRECTORY).rglob("*-data"):
         path.unlink()
     bloom = kind("bloom").define("s")
     lake.build(settings=lambda held: held.adding([bloom]))

@@ -49,7 +49,7 @@ def clustered(lake: Lake, target: int, grouping: str) -> tuple[RunReport, list[l
 
 
 def new_files(lake: Lake) -> list[Path]:
-    return sorted((lake.root / "t/.skipbridge_clustered").rglob("*.parquet"))
+    return sorted((lake.root / "t/.skipbridge_clustered").rglob("*-data"))
 
 
 def origins(path: Path) -> set[int]:

@@ -65,7 +65,7 @@ class Failing:
         return self._storage.read_state(uri, ranges)
 
     def read(self, uri: str) -> bytes:
-        if uri.endswith(".parquet"):
+        if uri.endswith((".parquet", "-data")):
             self._look(uri)
         return self._storage.read(uri)
 

@@ -38,7 +38,7 @@ class Remote:
         return True
 
     def stat(self, uri: str) -> FileStat | None:
-        if uri.endswith(".parquet"):
+        if uri.endswith((".parquet", "-data")):
             with self._lock:
                 self.asked["stat", uri] += 1
             if DIRECTORY not in uri:

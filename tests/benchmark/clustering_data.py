@@ -136,7 +136,7 @@ def ours(
     )
     seconds = time.perf_counter() - started
     assert report["state"] == "completed" and not report["rejected"], report
-    files = sorted((table / ".skipbridge_clustered").rglob("*.parquet"))
+    files = sorted((table / ".skipbridge_clustered").rglob("*-data"))
     assert len(files) == report["new_files"]
     return Rewritten(files, seconds, table)
 

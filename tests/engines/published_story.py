@@ -1,4 +1,4 @@
-"""The story of a published table on a store: clustered, published, written by path, cleaned."""
+"""The story of a published table on a store: clustered, published, written by path, reverted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bridge.jobs import cluster
 from bridge.jobs.create_table import register_table
 from bridge.jobs.index_table import index_table
 from bridge.jobs.places import MetastorePlaces
-from bridge.jobs.publish import clean, publish
+from bridge.jobs.publish import accept, clean, left, originals, publish, revert
 from bridge.metastore.catalog import HiveCatalog
 from bridge.metastore.client import MetastoreClient
 from bridge.storage.port import Storage
@@ -65,6 +65,9 @@ def tell(
     def published() -> dict[str, object]:
         return publish(config, name, local=True, progress=_quiet, say=print)
 
+    def reverted() -> object:
+        return revert(config, name, ["day=1"], local=True, progress=_quiet, say=print)["published"]
+
     def place() -> str:
         uri = config.text("metastore.uri")
         with MetastoreClient(uri) as client, HiveCatalog(client) as catalog:
@@ -92,28 +95,30 @@ def tell(
     check()
     put(days[0], "late", 2000)  # by a writer that knows the old directory
     check()
-    assert published()["late"] == 1
-    committed += range(2000, 2100)
-    check()
-    put(days[0], "late", 3000)  # writes it again
-    made = published()
-    assert (made["late"], made["overwritten"]) == (1, [])
-    committed[-100:] = range(3000, 3100)
-    check()
+    (late,) = left(config, name)
+    assert late["path"] == f"{days[0]}/late.parquet" and "INSERT INTO" in late["statement"]
+    assert published()["left"] == [late]
     put(first, "more", 4000)
     committed += range(4000, 4100)
     clustered()
     assert published()["published"] == ["day=1"] and place() != first
     check()
-    assert clean(config, name, 3600.0, dry_run=False)["replaced"] == 0
-    time.sleep(1.1)  # generations of this second by a store's clock stay, whatever is asked for
-    done = clean(config, name, -5.0, dry_run=False)
-    assert done["replaced"] >= 10 and not done["shared"]
-    for day in (*days, first):
-        assert not len(storage.list_all(day, recursive=False)), day
+    assert reverted() == ["day=1"] and place() == first
     check()
-    made = published()
-    assert not (made["published"] or made["late"] or made["kept"] or made["withheld"])
+    clustered()
+    assert published()["published"] == ["day=1"] and place() != first
+    check()
+    accept(config, name, [late["path"]])
+    assert not left(config, name)
+    time.sleep(1.1)  # generations of this second by a store's clock stay, whatever is asked for
+    clean(config, name, -5.0, dry_run=False)
+    check()
+    listed = originals(config, name, -5.0)["files"]
+    assert len(listed) >= 10 and late["path"] not in listed
+    for uri in listed:
+        storage.delete(uri)
+    check()
+    assert not left(config, name) and not published()["published"]
     check()
 
 

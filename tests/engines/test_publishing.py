@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,7 +27,7 @@ from bridge.jobs import cluster
 from bridge.jobs.create_table import register_table
 from bridge.jobs.index_table import drop_from_index, index_table
 from bridge.jobs.places import MetastorePlaces
-from bridge.jobs.publish import clean, publish
+from bridge.jobs.publish import clean, left, originals, publish, revert
 from bridge.jobs.sync.request import SyncRequest, SyncSettings
 from bridge.jobs.sync.table import TableSync
 from bridge.metastore.catalog import HiveCatalog
@@ -170,7 +171,7 @@ def test_stock_readers_see_every_row_once(
         assert done["state"] == "completed" and not done["rejected"], done["rejected"]
 
     def publish_all() -> dict[str, object]:
-        return publish(config, str(name), local=True, progress=_quiet, say=print)
+        return publish(config, str(name), local=True, settled=0.0, progress=_quiet, say=print)
 
     def add(directory: Path, first: int) -> None:
         loop.becomes(rows(*spans, (first, 10)))
@@ -182,6 +183,17 @@ def test_stock_readers_see_every_row_once(
         with metastore_401.client() as client:
             report = TableSync(client, LocalStorage(), request, SyncSettings()).run()
         assert not report.added and not report.dropped and not report.updated
+
+    def repaired() -> None:
+        """What repairs the metastore from storage changes nothing."""
+        before = place()
+        for option in ("ADD", "DROP", "SYNC"):
+            hiveserver2.query(f"MSCK REPAIR TABLE {name} {option} PARTITIONS", FETCH)
+            assert place() == before, option
+        for mode in ("ADD", "FULL"):
+            call = f"CALL system.sync_partition_metadata('{name.schema}', '{name.table}', '{mode}')"
+            ask(stock_trino, call, "hive")
+            assert place() == before, mode
 
     loop = Loop([rows(*spans)])
     with bridge.connect(metastore_uri=metastore_401.uri) as session:
@@ -197,15 +209,11 @@ def test_stock_readers_see_every_row_once(
             made = publish_all()
             assert sorted(made["published"]) == [d.name if partitioned else "" for d in directories]
             first = place()
-            assert ".skipbridge_clustered" in str(first) and (first / "f1000.parquet").exists()
+            assert ".skipbridge_clustered" in str(first)
+            assert (first / "f1000.parquet-data").exists()
             loop.turn()
             sync()
             assert place() == first
-            # A writer that still knows the old directory, and one that asks the metastore.
-            add(directories[0], 2000)
-            loop.turn()
-            assert publish_all()["late"] == 1
-            loop.is_now(rows(*spans))
             add(first, 3000)
             loop.is_now(rows(*spans))
             loop.becomes(rows(*spans, (4000, 1)))
@@ -213,15 +221,36 @@ def test_stock_readers_see_every_row_once(
             hiveserver2.query(f"INSERT INTO {into} VALUES (4000, 'hive')", FETCH)
             spans.append((4000, 1))
             loop.is_now(rows(*spans))
+            if partitioned:
+                repaired()
+                assert place() == first
             clustered()
             assert publish_all()["published"] == ["day=1" if partitioned else ""]
             assert place() not in (first, directories[0])
             loop.turn()
-            assert clean(config, str(name), 3600.0, dry_run=False)["replaced"] == 0
-            done = clean(config, str(name), 0.0, dry_run=False)
-            assert done["replaced"] >= 8 and not list(directories[0].glob("*.parquet"))
+            back = revert(
+                config, str(name), ["day=1" if partitioned else ""],
+                local=True, settled=0.0, progress=_quiet, say=print,
+            )  # fmt: skip
+            assert len(back["published"]) == 1 and place() == first
+            loop.turn()
+            clustered()
+            assert len(publish_all()["published"]) == 1
+            # A writer that still knows the old directory: no engine reads its file.
+            put(directories[0] / "late.parquet", 2000, 10)
+            loop.turn()
+            (late,) = left(config, str(name))
+            assert late["path"].endswith("/late.parquet")
+            time.sleep(1.1)
+            clean(config, str(name), -5.0, dry_run=False)
+            listed = originals(config, str(name), -5.0)["files"]
+            assert len(listed) >= 8
+            for uri in listed:
+                Path(uri.removeprefix("file://")).unlink()
             loop.turn()
             sync()
+            if partitioned:
+                repaired()
             drop_from_index(config, str(name), None)
             loop.turn()
     assert not loop.wrong
@@ -230,7 +259,7 @@ def test_stock_readers_see_every_row_once(
         print(f"{name}: no wrong answer; queries by reader: {loop.rounds}")
 
 
-def test_clean_leaves_what_another_table_reads(
+def test_what_another_table_reads_is_not_published(
     metastore_401: RunningMetastore, tmp_path: Path
 ) -> None:
     name, twin = TableName("published", "mine"), TableName("published", "twin")
@@ -245,28 +274,23 @@ def test_clean_leaves_what_another_table_reads(
     config = Config({"metastore.uri": Setting(metastore_401.uri, "test")})
     index_table(config, str(name), local=True, progress=_quiet, say=print)
     strategy = Strategy("linear", ("x",), "time", Limits())
-    cluster.run(
-        config,
-        str(name),
-        cluster.schedule(config, str(name), strategy, print)["instant"],
-        local=True,
-        progress=_quiet,
-    )
-    assert publish(config, str(name), local=True, progress=_quiet, say=print)["published"] == [""]
-    done = clean(config, str(name), 0.0, dry_run=False)
-    assert (done["shared"], done["replaced"]) == ([str(twin)], 0)
-    assert len(list(root.glob("*.parquet"))) == 3
+    made = cluster.schedule(config, str(name), strategy, print)
+    cluster.run(config, str(name), made["instant"], local=True, progress=_quiet)
+
+    def published() -> dict[str, Any]:
+        return publish(config, str(name), local=True, settled=0.0, progress=_quiet, say=print)
+
+    assert f"table {twin} reads" in published()["kept"][0]["reason"]
     far = TableName("published", "far")
     with metastore_401.client() as client:
         client.drop_table(twin.schema, twin.table, delete_data=False)
         key, place = Column("day", STRING), f"file://{tmp_path}/far"
         theirs = Partition("day=1", ("1",), f"file://{root}")
         register_table(client, far, Table(far, COLUMNS, (key,), place), [theirs])
-    done = clean(config, str(name), 0.0, dry_run=False)
-    assert (done["shared"], done["replaced"]) == ([str(far)], 0)
+    assert f"table {far} reads" in published()["kept"][0]["reason"]
     with metastore_401.client() as client:
         client.drop_table(far.schema, far.table, delete_data=False)
-    assert clean(config, str(name), 0.0, dry_run=False)["replaced"] == 3
+    assert published()["published"] == [""] and len(list(root.glob("*.parquet"))) == 3
 
 
 def _quiet(done: int, total: int) -> None:

@@ -74,7 +74,7 @@ def test_spark_rewrites_what_spark_wrote(
             Config(), str(root), made["instant"], spark=session, progress=lambda *_: None
         )
     assert (done["state"], done["rejected"], done["rows"]) == ("completed", [], 300)
-    new = sorted(root.glob(f".skipbridge_clustered/{made['instant']}/part=*/*.parquet"))
+    new = sorted(root.glob(f".skipbridge_clustered/{made['instant']}/part=*/*-data"))
     assert len(new) == done["new_files"] >= 2 and old[0].exists()
     assert {columns_of(path) for path in new} == {columns_of(path) for path in old}
     kept = pq.ParquetFile(new[0]).metadata.metadata or {}

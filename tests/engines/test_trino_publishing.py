@@ -13,7 +13,7 @@ from bridge.clustering.eligibility import Limits
 from bridge.clustering.scheduling import Strategy
 from bridge.config import Config, Setting
 from bridge.jobs import cluster
-from bridge.jobs.publish import clean, publish
+from bridge.jobs.publish import clean, originals, publish
 from bridge.table.model import Column
 from bridge.types import BIGINT, STRING
 from tests.engines.published_story import tell
@@ -41,11 +41,20 @@ def test_both_connectors_read_the_published_files(stack: Stack, tmp_path: Path) 
     made = cluster.schedule(config, "laws.published", strategy, print)
     cluster.run(config, "laws.published", made["instant"], local=True, progress=lambda *_: None)
     done = publish(
-        config, "laws.published", local=True, progress=lambda *_: None, say=lambda text: None
+        config,
+        "laws.published",
+        local=True,
+        settled=0.0,
+        progress=lambda *_: None,
+        say=lambda text: None,
     )
     assert done["published"] == [""] and not done["kept"]
-    cleaned = clean(config, "laws.published", 0.0, dry_run=False)
-    assert (cleaned["replaced"], list(root.glob("*.parquet"))) == (8, [])
+    time.sleep(1.1)
+    clean(config, "laws.published", -5.0, dry_run=False)
+    listed = originals(config, "laws.published", -5.0)["files"]
+    assert len(listed) == 8
+    for uri in listed:
+        Path(uri.removeprefix("file://")).unlink()
     time.sleep(2.5)  # planners look for generations every second
     for catalog in ("bridge", "hive"):
         paths = stack.query('SELECT DISTINCT "$path" FROM laws.published', catalog=catalog)

@@ -88,7 +88,7 @@ def clustered(lake: Lake, **strategy: Any) -> RunReport:
 
 def rows_in(path: Path) -> list[dict[str, Any]]:
     """The rows of a Parquet or ORC file; pages with checksums are checked."""
-    if path.suffix == ".orc":
+    if path.suffix in (".orc", ".orc-data"):
         return list(po.ORCFile(path).read().to_pylist())
     return list(pq.ParquetFile(path, page_checksum_verification=True).read().to_pylist())
 

@@ -6,13 +6,17 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bridge.clustering.cleaning import Cleaner, CleanReport
-from bridge.clustering.publishing import OtherTable, Publisher, PublishReport
+from bridge.clustering.publication.left import Left, left_files
+from bridge.clustering.publication.originals import Originals, originals
+from bridge.clustering.publication.places import OtherTable
+from bridge.clustering.publication.publisher import Publisher, PublishReport
+from bridge.clustering.publication.switches import Switches
 from bridge.index.replacements import (
     Replacement,
     forget_replacements,
@@ -20,7 +24,7 @@ from bridge.index.replacements import (
     replacements_of,
 )
 from bridge.index.store import now_micros
-from bridge.storage.port import FileStat, Storage
+from bridge.storage.port import FileStat
 from bridge.table.model import Column
 from bridge.types import BIGINT, STRING
 from tests.support.clustered import clustered, read
@@ -29,21 +33,27 @@ from tests.support.lake import Lake, age
 
 COLUMNS = (Column("x", BIGINT), Column("s", STRING))
 SORTED: dict[str, Any] = {"layout": "linear", "columns": ("x",), "grouping": "time"}
-PATIENCE = 120.0
-"""Seconds that one process waits for another."""
-_MUTATIONS = frozenset({"put", "put_if_absent", "delete", "copy", "move", "distrust"})
+_MUTATIONS = frozenset({"put", "put_if_absent", "delete", "copy", "move"})
 
 
 class Life:
-    """How long a run lives.
+    """How long a run lives, and what others do meanwhile.
 
     Args:
         last: the mutation at which it dies, from 1; 0: it does not.
         done: whether that mutation is still made.
+        others: what is done before the mutation of each number.
     """
 
-    def __init__(self, last: int = 0, *, done: bool = False) -> None:
+    def __init__(
+        self,
+        last: int = 0,
+        *,
+        done: bool = False,
+        others: dict[int, Callable[[], Any]] | None = None,
+    ) -> None:
         self.last, self.done, self.mutations = last, done, 0
+        self.others = others or {}
 
     def of(self, thing: Any) -> Any:
         """The storage, or the places, of this run."""
@@ -63,6 +73,7 @@ class _Mortal:
         def mutate(*arguments: Any) -> Any:
             life = self.life
             life.mutations += 1
+            life.others.get(life.mutations, lambda: None)()
             if life.last and life.mutations > life.last:
                 raise Killed
             if life.mutations == life.last and not life.done:
@@ -113,32 +124,61 @@ class LakePlaces:
             for name, place in self.tables.items()
         ]
 
-    def distrust(self, partition: str) -> None:
-        """There are no statistics."""
+
+def publisher(lake: Lake, life: Life | None = None, *, settled: float = 0.0) -> Publisher:
+    """Of a run that lives so long."""
+    life = life or Life()
+    storage, places = life.of(lake.storage), life.of(LakePlaces(lake))
+    return Publisher(lake.table(), storage, places, recursive=lake.recursive, settled=settled)
 
 
 def published(
     lake: Lake, life: Life | None = None, *, refresh: bool = True, settled: float = 0.0
 ) -> PublishReport:
-    """What `skipbridge cluster publish` does."""
+    """What `skipbridge cluster publish` does; by default without waiting until all is quiet."""
     life = life or Life()
-    storage = life.of(lake.storage)
-    store = lake.store(storage)
-    manifest = store.latest()
-    groups = [] if manifest is None else replacements_of(read_replacements(store, manifest))
-    publisher = Publisher(
-        lake.table(),
-        storage,
-        life.of(LakePlaces(lake)),
-        recursive=lake.recursive,
-        settled=settled,
-    )
-    report = publisher.run(groups)
+    manifest = lake.store().latest()
+    groups = [] if manifest is None else replacements_of(read_replacements(lake.store(), manifest))
+    report = publisher(lake, life, settled=settled).publish(groups)
     if refresh and manifest is not None:
-        lake.build(storage)
-        gone = set(report.published)
-        forget_replacements(store, lambda group: group.partition not in gone)
+        _refreshed(lake, life, report)
     return report
+
+
+def reverted(
+    lake: Lake, life: Life | None = None, *, refresh: bool = True, settled: float = 0.0
+) -> PublishReport:
+    """What `skipbridge cluster revert` does."""
+    life = life or Life()
+    report = publisher(lake, life, settled=settled).revert()
+    if refresh and lake.store().latest() is not None:
+        _refreshed(lake, life, report)
+    return report
+
+
+def _refreshed(lake: Lake, life: Life, report: PublishReport) -> None:
+    storage = life.of(lake.storage)
+    lake.build(storage)
+    gone = set(report.published)
+    forget_replacements(lake.store(storage), lambda group: group.partition not in gone)
+
+
+def left(lake: Lake) -> list[Left]:
+    """What is listed with status 3."""
+    switches = Switches(lake.storage, lake.location, "db.t")
+    places = LakePlaces(lake).all()
+    return left_files(lake.storage, switches, switches.load(), places, recursive=lake.recursive)
+
+
+def unneeded(
+    lake: Lake, places: LakePlaces | None = None, *, older_than: float = -5.0
+) -> Originals:
+    """What `skipbridge cluster originals` lists; by default without a retention."""
+    places = places or LakePlaces(lake)
+    before = now_micros() - int(older_than * 1e6)
+    spared = Cleaner(lake.table(), lake.store(), places, before, dry_run=True).spared()
+    switches = Switches(lake.storage, lake.location, "db.t")
+    return originals(lake.storage, switches, places, spared, before, recursive=lake.recursive)
 
 
 def cleaned(
@@ -148,10 +188,7 @@ def cleaned(
     life = life or Life()
     store = lake.store(life.of(lake.storage))
     before = now_micros() - int(older_than * 1e6)
-    places = LakePlaces(lake)
-    return Cleaner(
-        lake.table(), store, places, before, recursive=lake.recursive, dry_run=dry_run
-    ).run()
+    return Cleaner(lake.table(), store, LakePlaces(lake), before, dry_run=dry_run).run()
 
 
 def stat(lake: Lake, path: Path) -> FileStat:
@@ -213,46 +250,3 @@ def groups_of(lake: Lake) -> list[Replacement]:
     manifest = lake.store().latest()
     assert manifest is not None
     return replacements_of(read_replacements(lake.store(), manifest))
-
-
-@dataclass(frozen=True)
-class _Stopping:
-    """A storage that waits once: before a record is created, or after a file was copied.
-
-    Attributes:
-        at: a part of the name.
-        reached, go: events of `multiprocessing`.
-    """
-
-    thing: Any
-    at: str
-    reached: Any
-    go: Any
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self.thing, name)
-        if name not in ("put_if_absent", "copy"):
-            return method
-
-        def call(*arguments: Any) -> Any:
-            made = arguments[1 if name == "copy" else 0]
-            here = self.at in made and not self.reached.is_set()
-            if here and name == "put_if_absent":
-                self._wait()
-            result = method(*arguments)
-            if here and name == "copy":
-                self._wait()
-            return result
-
-        return call
-
-    def _wait(self) -> None:
-        self.reached.set()
-        assert self.go.wait(PATIENCE)
-
-
-def bring_and_stop(root: Path, location: Path, at: str, reached: Any, go: Any) -> None:
-    """Brings late files of a lake over, in a process of its own; see `_Stopping`."""
-    lake = Lake(root, columns=COLUMNS, locations={"": location})
-    storage = _Stopping(lake.storage, at, reached, go)
-    Publisher(lake.table(), cast(Storage, storage), LakePlaces(lake)).run(())

@@ -28,9 +28,9 @@ from bridge.jobs.sync.metastore import (
     registered_partition,
 )
 from bridge.jobs.sync.published import (
+    left_directories,
     lies_published,
     published_below,
-    replaced_directories,
     was_published,
 )
 from bridge.jobs.sync.request import SyncRequest, SyncSettings
@@ -381,7 +381,7 @@ class Comparison:
         return diff.changes()
 
     def _leave_replaced(self, plan: Plan) -> None:
-        """Leaves directories unregistered whose files were replaced when they were published."""
+        """Leaves directories unregistered that were left when they were published elsewhere."""
         adds = list(plan.changes.adds)
         if plan.table is None and not plan.stored.keys:
             adds = list(plan.stored.partitions)
@@ -393,18 +393,18 @@ class Comparison:
             )
             for key in adds
         }
-        replaced = replaced_directories(self._storage.storage, plan.place.root, directories)
-        if "" in replaced:
+        left = left_directories(self._storage.storage, plan.place.root, directories)
+        if "" in left:
             raise InvalidRequest(
-                f"the files of {plan.place.root} were replaced when it was published to "
-                f"{replaced['']}",
-                f"--location {replaced['']}, or delete the replaced files",
+                f"{plan.place.root} was left when its table was published to another directory: "
+                "it lacks what was written since",
+                "read the table by its name",
             )
-        for key in adds if replaced else ():
+        for key in adds if left else ():
             name = partition_name(plan.keys, key)
-            if name in replaced:
+            if name in left:
                 plan.changes.adds.remove(key)
-                reason = f"its files were replaced when it was published to {replaced[name]}"
+                reason = "it was left when its partition was published to another directory"
                 plan.changes.kept.append(Kept(name, directories[name], reason))
 
     def _table_changes(self, plan: Plan, evolution: Evolution) -> list[str]:

@@ -17,6 +17,7 @@ from bridge.jobs.file_systems import require_file_system
 from bridge.jobs.spark_log_filter import filter_spark_log
 from bridge.jobs.sync.hudi import HudiSync, hudi_place
 from bridge.jobs.sync.metastore import alter_unless_changed
+from bridge.jobs.sync.published import left_lines
 from bridge.jobs.sync.record import Progress
 from bridge.jobs.sync.request import SyncRequest, SyncSettings
 from bridge.jobs.sync.table import TableSync
@@ -83,6 +84,7 @@ def run_job(config: Config, job: SyncJob, *, progress: Progress, say: Say) -> Sy
                 sync()  # records the new state of the table
             if job.index is not None:
                 report.index = _index(config, client, job, progress, say)
+    report.left = left_lines(config, str(job.request.name), report.location)
     report.seconds = time.perf_counter() - started
     return report
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bridge.clustering.publications import Publications, states_of
+from bridge.clustering.publication.switches import marker
+from bridge.config import Config
+from bridge.errors import SchemaNotFound, TableNotFound
 from bridge.index.replacements import DIRECTORY, PUBLISHED, home
-from bridge.jobs.compose import absolute_location
-from bridge.storage.port import Storage, same_state
+from bridge.jobs.compose import absolute_location, storage_of
+from bridge.storage.ahead import ask_all
+from bridge.storage.port import Storage
 from bridge.storage.uri import canonical, join
 
 
@@ -31,25 +34,32 @@ def was_published(storage: Storage, root: str) -> bool:
     return any(uri.rstrip("/").rpartition("/")[2].startswith(PUBLISHED) for uri in below)
 
 
-def replaced_directories(
-    storage: Storage, root: str, directories: Mapping[str, str]
-) -> dict[str, str]:
-    """Those directories that still hold files that were replaced when they were published.
+def left_directories(storage: Storage, root: str, directories: Mapping[str, str]) -> list[str]:
+    """Those partitions whose directories were left: they lack what was written since.
 
     Args:
         root: of the table.
-        directories: canonical URIs by partition.
-
-    Returns:
-        The directory that each was published to, by partition.
+        directories: canonical URIs by partition; only the root itself is that of ``""``.
     """
-    found = {}
-    for name, held in Publications(storage, root).load(directories).items():
-        for attempt in held.attempts:
-            if attempt.state != "switching" or attempt.old != directories[name]:
-                continue
-            covered = {state.path: state for state in attempt.covered}
-            now = states_of(storage.list_all(attempt.old, recursive=True))
-            if any(s.path in covered and same_state(covered[s.path], s) for s in now):
-                found[name] = attempt.new
-    return found
+    if "" not in directories and not was_published(storage, root):
+        return []
+    names = list(directories)
+    found = ask_all(storage, lambda name: storage.stat(marker(directories[name])), names, root)
+    return [name for name, there in zip(names, found, strict=True) if there is not None]
+
+
+def left_lines(config: Config, table: str, location: str) -> list[str]:
+    """What is said of files that no engine reads, in directories that a table was published from.
+
+    Args:
+        location: of the table, whether or not it is registered.
+    """
+    from bridge.jobs.left_text import lines
+    from bridge.jobs.publish import left
+
+    if not was_published(storage_of(config), canonical(location)):
+        return []
+    try:
+        return [line for each in left(config, table) for line in lines(each)]
+    except (TableNotFound, SchemaNotFound):  # it would be registered
+        return []

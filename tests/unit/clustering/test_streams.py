@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.clustering.checksum import checksum
-from bridge.clustering.compactions import Rows, compacted
 from bridge.clustering.data_files import Rejected, data_files
+from bridge.clustering.publication.copies import Copies, Rows, Unequal
 from bridge.index.replacements import FileState
 from bridge.storage.local import LocalStorage
 from bridge.storage.port import FileStat, Range
@@ -124,7 +124,8 @@ def large(path: Path, format: str) -> FileState:
 def test_a_large_file_is_read_in_pieces(tmp_path: Path, format: str) -> None:
     one, two = large(tmp_path / "one", format), large(tmp_path / "two", format)
     storage = Counting()
-    assert compacted(storage, format, [one], [], [], [two], 8 << 20) == [two]
+    copies = Copies(storage, 8 << 20)
+    assert copies.rows([one]) == copies.rows([two])
     assert storage.longest <= 4 << 20 and storage.reads > 10
-    # A file that changes while it is read is in doubt.
-    assert compacted(Counting(9), format, [one], [], [], [two], 8 << 20) == []
+    with pytest.raises(Unequal, match="changed while it was read"):
+        Copies(Counting(9), 8 << 20).rows([one, two])

@@ -55,7 +55,7 @@ def test_they_are_used_by_name(
     assert refused.returncode == 2 and "falling" in refused.stderr
     done = run("run", table, "--now", "--local", *ASKED)
     assert done.returncode == 0, done.stderr
-    (new,) = (table / ".skipbridge_clustered").rglob("*.parquet")
+    (new,) = (table / ".skipbridge_clustered").rglob("*-data")
     assert pq.read_table(new)["x"].to_pylist() == [10, 9, 4, 3, 1, 0]
     assert "falling by x: 2 files" in run("show", table).stdout
 

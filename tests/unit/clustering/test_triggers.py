@@ -28,6 +28,9 @@ def test_what_has_happened_since() -> None:
     assert since(both, 6, 0, NOON).commits == 0
     assert since(both, 9, 0, NOON) == Since(3, 0, 3600.0)
     assert since([plan(NOON + hour, 4)], 9, 0, NOON).seconds == 0.0  # clocks differ
+    # What publishing has committed since is nobody's write.
+    assert since([plan(NOON - hour, 4)], 8, 0, NOON, {3, 6, 7}).commits == 1
+    assert since([plan(NOON - hour, 4)], 7, 0, NOON, {6, 7}).commits == 0
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from bridge.clustering.publishing import OtherTable
+from bridge.clustering.publication.places import OtherTable
 from bridge.errors import MetastoreFailure, MetastoreUnavailable, TableNotFound
 from bridge.jobs.other_tables import MOST_PARTITIONS, other_tables
 from bridge.metastore._gen import ttypes

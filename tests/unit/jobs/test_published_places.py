@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from bridge.clustering.publications import states_of
-from bridge.clustering.publishing import Publisher, PublishReport
+from bridge.clustering.publication.publisher import Publisher, PublishReport
+from bridge.clustering.publication.switches import states_of
 from bridge.errors import InvalidRequest, UnsupportedTable
 from bridge.index.replacements import Replacement
 from bridge.jobs.places import MetastorePlaces, check_published
@@ -24,7 +24,10 @@ PARTS = "p=1/q=x"
 
 
 class Metastore(ModelMetastore):
-    """With the call by which a catalogue looks locations up."""
+    """With the calls by which a catalogue looks locations up; there is no other table."""
+
+    def get_all_databases(self) -> list[str]:
+        return []
 
     def get_partition_locations(
         self, database: str, table: str, names: list[str], cancellation: object = None
@@ -60,11 +63,12 @@ def publish(lake: SyncLake, *partitions: str) -> PublishReport:
     places = places_of(lake)
     for name in partitions:
         old = states_of(storage.list_all(places.all()[name], recursive=False))
-        new = lake.root / ".skipbridge_clustered/20200101000000000" / name / "c.parquet"
-        put(new)
-        made = states_of(storage.list_all(f"file://{new.parent}", recursive=False))
+        new = lake.root / ".skipbridge_clustered/20200101000000000" / name
+        for i in range(len(old)):
+            put(new / f"c{i}.parquet-data")
+        made = states_of(storage.list_all(f"file://{new}", recursive=False))
         groups.append(Replacement(name, tuple(old), tuple(made)))
-    return Publisher(table_of(lake), storage, places).run(groups)
+    return Publisher(table_of(lake), storage, places, settled=0.0).publish(groups)
 
 
 def test_a_partition_is_switched_in_its_own_spelling(tmp_path: Path) -> None:
@@ -81,7 +85,7 @@ def test_a_partition_is_switched_in_its_own_spelling(tmp_path: Path) -> None:
 
 
 @pytest.mark.rule("38")
-def test_sync_leaves_published_partitions_and_replaced_directories(tmp_path: Path) -> None:
+def test_sync_leaves_published_partitions_and_left_directories(tmp_path: Path) -> None:
     lake = lake_of(tmp_path, "p=1/q=x", "p=2/q=y")
     publish(lake, PARTS)
     before = lake.metastore.contents()
@@ -93,22 +97,21 @@ def test_sync_leaves_published_partitions_and_replaced_directories(tmp_path: Pat
     shutil.rmtree(lake.root / "p=1")
     lake.sync(full=True)
     assert lake.metastore.contents() == before
-    for path in (lake.root / ".skipbridge_clustered").rglob("*.parquet"):
+    for path in (lake.root / ".skipbridge_clustered").rglob("*-data"):
         path.unlink()
     lake.sync(full=True, relocate=True)
     assert lake.metastore.contents() == before
 
 
-def test_sync_does_not_register_what_was_replaced(tmp_path: Path) -> None:
+def test_sync_does_not_register_what_was_left(tmp_path: Path) -> None:
     lake = lake_of(tmp_path, "p=1/q=x", "p=2/q=y")
     publish(lake, PARTS)
     del lake.metastore.partitions["1", "x"]
     report = lake.sync()
     assert not report.added
     ((name, _, reason),) = report.kept
-    assert name == PARTS and "replaced when it was published to file://" in reason
-    for path in (lake.root / PARTS).glob("*.parquet"):
-        path.unlink()
+    assert name == PARTS and "was left when its partition was published" in reason
+    shutil.rmtree(lake.root / PARTS)
     put(lake.root / PARTS / "fresh.parquet")  # the partition's second life
     assert lake.sync().added == [PARTS]
 
@@ -139,7 +142,7 @@ def test_an_unpartitioned_table_is_switched_with_its_index_and_sparks_path(tmp_p
         lake.sync(keys=(), **options)
         assert lake.metastore.record.sd.location == new
     lake.metastore.record = None  # the table is dropped: its old files are not the table
-    with pytest.raises(InvalidRequest, match="replaced when it was published to"):
+    with pytest.raises(InvalidRequest, match="was left when its table was published"):
         lake.sync(keys=())
 
 
@@ -174,6 +177,27 @@ def test_tables_whose_partitions_spark_lists_are_refused(
         check_published(record)
         return
     with pytest.raises(UnsupportedTable, match=r"d\.t is a table of Spark"):
+        check_published(record)
+
+
+@pytest.mark.parametrize(
+    ("kind", "properties", "what"),
+    [
+        ("MANAGED_TABLE", {}, "is a managed table"),
+        ("EXTERNAL_TABLE", {"external.table.purge": "TRUE"}, "has external.table.purge"),
+    ],
+)
+def test_tables_whose_drop_deletes_data_are_refused_by_name(
+    kind: str, properties: dict[str, str], what: str
+) -> None:
+    record = ttypes.Table(
+        dbName="d",
+        tableName="t",
+        sd=ttypes.StorageDescriptor(),
+        parameters=properties,
+        tableType=kind,
+    )
+    with pytest.raises(UnsupportedTable, match=rf"d\.t {what}: DROP deletes"):
         check_published(record)
 
 

@@ -1,0 +1,168 @@
+"""Fills a new directory with the rows of an old one, and shows that it holds just them.
+
+Clustered files take the place of those that they replace; all other files are copied as they are.
+Each copy is read back and has the bytes of its source. The clustered files of each group hold as
+many rows as the files that they replace, with the same checksum over all values.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import cast
+
+from bridge.clustering.checksum import checksum
+from bridge.clustering.data_files import data_files
+from bridge.errors import FileUnreadable, StorageFailure
+from bridge.index.replacements import FileState, Replacement
+from bridge.storage.port import FileStat, Range, Storage, same_state
+from bridge.storage.uri import join, relative
+
+_AT_ONCE = 8
+_READERS = 2
+_PART = 32 << 20
+_ENDINGS = (".parquet", ".orc")
+
+
+class Unequal(Exception):
+    """The new directory would not hold the rows of the old one; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """How many rows, and the sum of their hashes."""
+
+    count: int = 0
+    total: int = 0
+
+    def __add__(self, other: Rows) -> Rows:
+        return Rows(self.count + other.count, (self.total + other.total) % 2**64)
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """How directories of one table are filled.
+
+    Attributes:
+        memory: bytes of rows that are held at once, about.
+        verify: whether checksums of rows are compared, and not only their number.
+    """
+
+    storage: Storage
+    memory: int = 1 << 30
+    verify: bool = True
+
+    def fill(
+        self, old: str, new: str, listed: Mapping[str, FileState], groups: Sequence[Replacement]
+    ) -> None:
+        """Copies into a new directory whatever holds the rows of the listed files.
+
+        Args:
+            groups: that hold in the old directory.
+
+        Errors:
+            Unequal, StorageFailure, StorageFull.
+        """
+        wanted = self._wanted(old, new, listed, groups)
+        for group in groups:
+            if self.rows(group.old) != self.rows(group.new):
+                raise Unequal(
+                    f"{group.new[0].path} and others do not hold the rows of the "
+                    f"{len(group.old)} files that they replace"
+                )
+        with ThreadPoolExecutor(_AT_ONCE, "skipbridge-copy") as pool:
+            for _ in pool.map(self._copy, wanted.values(), wanted):
+                pass
+
+    def _wanted(
+        self, old: str, new: str, listed: Mapping[str, FileState], groups: Sequence[Replacement]
+    ) -> dict[str, FileState]:
+        """The files of the new directory, each with the file that it is a copy of."""
+        replaced = {state.path for group in groups for state in group.old}
+        found: dict[str, FileState] = {}
+        for group in groups:
+            for state in group.new:
+                found[_free(new, state.path.rpartition("/")[2], state, found)] = state
+        for path, state in listed.items():
+            if path not in replaced:
+                found[_free(new, relative(old, path) or "", state, found)] = state
+        return found
+
+    def _copy(self, source: FileState, target: str) -> None:
+        stat = FileStat(source.path, source.size, source.modified, source.etag)
+        try:
+            if not self.storage.copy(stat, target):
+                raise Unequal(f"{source.path} changed while it was copied")
+            made = self.storage.stat(target)
+            if made is None or self._digest(source) != self._digest(FileState.of(made)):
+                raise Unequal(f"{target} is not what {source.path} is")
+        except FileUnreadable as error:
+            raise Unequal(error.message) from error
+
+    def _digest(self, file: FileState) -> str:
+        digest, held = hashlib.blake2b(), _Unchanged(self.storage, file)
+        for start in range(0, file.size, _PART):
+            (part,) = held.read_ranges(file.path, [(start, min(file.size, start + _PART))])
+            digest.update(part)
+        return digest.hexdigest()
+
+    def rows(self, files: Sequence[FileState]) -> Rows:
+        """The rows of some files together. Errors: Unequal: one cannot be read, or has changed."""
+        with ThreadPoolExecutor(_READERS, "skipbridge-compare") as pool:
+            return sum(pool.map(self._rows_of, files), Rows())
+
+    def _rows_of(self, file: FileState) -> Rows:
+        held = _Unchanged(self.storage, file)
+        try:
+            is_orc = held.read_ranges(file.path, [(0, min(3, file.size))]) == [b"ORC"]
+            reader = data_files("orc" if is_orc else "parquet")
+            parts = reader.stream(
+                cast(Storage, held), file.path, file.size, self.memory // _READERS
+            )
+            each = (Rows(len(part), checksum(part) if self.verify else 0) for part in parts)
+            return sum(each, Rows())
+        except (StorageFailure, Unequal):
+            raise
+        except Exception as error:  # Arrow has many
+            raise Unequal(f"{file.path} cannot be read: {error}".partition("\n")[0]) from error
+
+
+class _Unchanged:
+    """A storage of one file. Errors: Unequal: it is not in its recorded state any more."""
+
+    def __init__(self, storage: Storage, file: FileState) -> None:
+        self._storage, self._file = storage, file
+
+    def read(self, uri: str) -> bytes:
+        return self.read_ranges(uri, [(0, self._file.size)])[0]
+
+    def read_ranges(self, uri: str, ranges: Sequence[Range]) -> list[bytes]:
+        parts, now = self._storage.read_state(uri, ranges)
+        if now is None or not same_state(self._file, now):
+            raise Unequal(f"{uri} changed while it was read")
+        return parts
+
+
+def holding(listed: Mapping[str, FileState], groups: Sequence[Replacement]) -> list[Replacement]:
+    """The groups whose old files are all listed as they were rewritten."""
+    return [
+        group
+        for group in groups
+        if all(s.path in listed and same_state(s, listed[s.path]) for s in group.old)
+    ]
+
+
+def _free(new: str, inner: str, source: FileState, taken: Mapping[str, FileState]) -> str:
+    """A target in a new directory; another name if it is taken.
+
+    No data file in it ends as those do that readers by path ask for: ``**/*.parquet`` would find
+    a row in the old directory and here.
+    """
+    name = f"{inner}-data" if inner.lower().endswith(_ENDINGS) else inner
+    target = join(new, name)
+    if target not in taken:
+        return target
+    directory, _, last = target.rpartition("/")
+    return f"{directory}/{hashlib.sha256(source.path.encode()).hexdigest()[:12]}-{last}"

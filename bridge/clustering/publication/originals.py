@@ -1,0 +1,112 @@
+"""Files that nobody needs any more, for the operator's own tool to delete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bridge.clustering.publication.left import reached
+from bridge.clustering.publication.places import Places, lies_in
+from bridge.clustering.publication.quiet import data_of
+from bridge.clustering.publication.switches import Switch, Switches, differing
+from bridge.storage.local import resolved
+from bridge.storage.port import Storage, same_state
+from bridge.storage.uri import relative
+
+
+@dataclass(slots=True)
+class Originals:
+    """Files that nobody needs, and why others are still needed.
+
+    Attributes:
+        files: URIs.
+        bytes: of these.
+        needed: partition, or the table's name, and why nothing of it is listed.
+    """
+
+    files: list[str] = field(default_factory=list)
+    bytes: int = 0
+    needed: list[tuple[str, str]] = field(default_factory=list)
+
+
+def originals(
+    storage: Storage,
+    switches: Switches,
+    places: Places,
+    spared: set[str],
+    before: int,
+    *,
+    recursive: bool = False,
+) -> Originals:
+    """The law: each file is named by the marker of its directory, unchanged; from that marker the
+    location in force is reached over markers; all that the last switch counted on is there
+    unchanged; the directory was left before a time; and nobody else reads the file.
+
+    Args:
+        spared: files that generations and plans that wait name.
+        before: microseconds since the epoch.
+    """
+    found, held, present = Originals(), switches.load(), places.all()
+    root = resolved(switches.home)
+    others = places.others(lambda place: lies_in(resolved(place), root)) if held else []
+    for other in others:
+        if other.unreadable or other.unasked:
+            found.needed.append((other.name, "the metastore does not tell where it lies"))
+            return found
+    read = {resolved(place) for other in others for place in (other.location, *other.partitions)}
+    read |= {resolved(place) for place in present.values()}
+    for name, mine in sorted(held.items()):
+        there = present.get(name)
+        if there is None:
+            continue
+        chain = reached(there, mine)
+        why = _doubt(storage, mine, there, recursive) if chain else ""
+        if why:
+            found.needed.append((name, why))
+            continue
+        for directory, each in sorted(chain.items()):
+            if each.since >= before or not _led(switches, each, there, chain):
+                continue
+            place = _reads(directory, read)
+            if place:
+                found.needed.append((name, f"a table or partition at {place} reads {directory}"))
+                continue
+            listed = storage.list_all(directory, recursive=recursive)
+            now = data_of(listed, directory, recursive)
+            for state in each.went:
+                here = now.get(state.path)
+                old = here is not None and same_state(state, here) and here.modified < before
+                if old and state.path not in spared:
+                    found.files.append(state.path)
+                    found.bytes += state.size
+    return found
+
+
+def _doubt(storage: Storage, held: Sequence[Switch], there: str, recursive: bool) -> str:
+    """Why the directory in force might not hold all rows that went over; empty if it does."""
+    last = [s for s in held if s.state == "made" and s.new == there]
+    if not last:
+        return "its location was not switched here"
+    listed = storage.list_all(there, recursive=recursive)
+    gone = differing(last[-1].wrote, data_of(listed, there, recursive))
+    return f"{gone[0]} is not as it was published" if gone else ""
+
+
+def _reads(directory: str, places: Iterable[str]) -> str:
+    """A place from which an engine may read what lies in a directory; empty if there is none."""
+    at = resolved(directory)
+    for place in places:
+        inner = "" if place == at else relative(place, at)
+        if inner is not None and "/." not in f"/{inner}" and "/_" not in f"/{inner}":
+            return place
+    return ""
+
+
+def _led(switches: Switches, each: Switch, there: str, chain: Mapping[str, Switch]) -> bool:
+    """Whether markers lead from a left directory to the one in force."""
+    while True:
+        if switches.marked(each.old) != (each.partition, each.number):
+            return False
+        if each.new == there:
+            return True
+        each = chain[each.new]

@@ -1,0 +1,337 @@
+"""Publishes partitions, and takes publications back: a publication in the other direction.
+
+The law: a reader that lists the metastore's locations sees every row once, at every moment. Each
+row that anybody has written lies in a directory in force, or in a file that `left` names.
+
+One publication, in this order: the directory is quiet; a new one is filled, compared, and listed;
+the old one is listed again, and equal; a record makes it ready; a marker is left; the location is
+switched, if it still is the old one; the old directory is listed once more, by `left`. Whatever
+dies in between, a record that is ready is completed by the same command, or given up by it if the
+directories are no longer what the record says. Nothing else undoes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bridge.clustering.publication.copies import Copies, Unequal, holding
+from bridge.clustering.publication.left import came_back, reached
+from bridge.clustering.publication.places import Places, lies_in
+from bridge.clustering.publication.quiet import data_of, everything, unrest
+from bridge.clustering.publication.switches import Switch, Switches, differing
+from bridge.clustering.timeline import new_instant
+from bridge.index.replacements import FileState, Replacement
+from bridge.storage.local import resolved
+from bridge.storage.port import FileTable, Storage, data_files
+from bridge.storage.uri import relative
+from bridge.table.model import Table
+
+_BUSY = "another run publishes it"
+
+
+@dataclass(slots=True)
+class PublishReport:
+    """What a run did.
+
+    Attributes:
+        published: partitions whose location was switched.
+        files, bytes: the files in these directories, and their size.
+        kept: partition and reason: what could be published and was not.
+        dead: staging directories that are so old that they counted as dead.
+    """
+
+    published: list[str] = field(default_factory=list)
+    files: int = 0
+    bytes: int = 0
+    kept: list[tuple[str, str]] = field(default_factory=list)
+    dead: list[str] = field(default_factory=list)
+
+
+class Publisher:
+    """Publishes one table. Two at once are safe: one of them gives up.
+
+    Args:
+        recursive: engines read files in subdirectories of partitions.
+        settled: seconds for which nothing in a partition may have changed.
+        memory: bytes of rows that are held at once, about, where rows are compared.
+        verify: whether checksums of rows are compared.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        storage: Storage,
+        places: Places,
+        *,
+        recursive: bool = False,
+        settled: float = 86_400.0,
+        memory: int = 1 << 30,
+        verify: bool = True,
+    ) -> None:
+        self._storage, self._places, self._recursive = storage, places, recursive
+        self._switches = Switches(storage, table.location, str(table.name))
+        self._settled = int(settled * 1e6)
+        self._copies = Copies(storage, memory, verify)
+        self._others: dict[str, str] | None = None
+        self.report = PublishReport()
+
+    def publish(self, groups: Iterable[Replacement]) -> PublishReport:
+        """Publishes each partition in which a group holds, and completes what died.
+
+        Args:
+            groups: of the newest generation of the index.
+
+        Errors:
+            StorageFailure, StorageFull, MetastoreUnavailable, MetastoreFailure: run it again.
+            FileCorrupt: a record is damaged.
+        """
+        held, places = self._switches.load(), self._places.all()
+        busy = {name for name, each in held.items() if not self._mend(name, each, revert=False)}
+        by_partition: dict[str, list[Replacement]] = {}
+        for group in groups:
+            by_partition.setdefault(group.partition, []).append(group)
+        instant = new_instant()
+        places = self._places.all()
+        for name, mine in by_partition.items():
+            if name in places and name not in busy and name not in self.report.published:
+                self._note(name, self._publish(name, places, mine, held.get(name, ()), instant))
+        return self.report
+
+    def revert(self, wanted: Collection[str] | None = None) -> PublishReport:
+        """Switches published partitions back to the directories that they were published from.
+
+        Args:
+            wanted: names of partitions; None: all.
+
+        Errors: as `publish`.
+        """
+        held, places = self._switches.load(), self._places.all()
+        for name in sorted(held.keys() & places.keys()):
+            if wanted is not None and name not in wanted:
+                continue
+            if self._mend(name, held[name], revert=True) and name not in self.report.published:
+                self._note(name, self._revert(name, places, held[name]))
+        return self.report
+
+    def _note(self, name: str, reason: str | None) -> None:
+        if reason is None:
+            self.report.published.append(name)
+        elif reason:
+            self.report.kept.append((name, reason))
+
+    # what an earlier run has left
+
+    def _mend(self, name: str, held: Sequence[Switch], *, revert: bool) -> bool:
+        """Completes, or gives up, what died. False: the partition is to be left alone."""
+        for each in held:
+            if each.state == "open":
+                self._switches.abandon(each)
+        present = self._places.of(name)
+        if present is None:
+            return False
+        for each in held:
+            if each.state != "ready":
+                continue
+            if present == each.new:
+                self._made(each)
+            elif each.back != revert:
+                verb = "revert" if each.back else "publish"
+                self._note(name, f"a {verb} of it has begun: run skipbridge cluster {verb}")
+                return False
+            elif present == each.old and not self._changed(each):
+                reason = self._switch(each)
+                self._note(name, reason)
+                return reason is None
+            else:
+                self._give_up(each)
+        # The marker of a directory in force is taken away, unless somebody else has put the
+        # directory in force: that is listed.
+        if self._switches.marked(present) is not None:
+            if came_back(present, held) is not None:
+                self._note(name, f"somebody has put {present} in force again, which was left")
+                return False
+            self._switches.unmark(present)
+        for each in reached(present, held).values():
+            self._remark(each)
+        return True
+
+    def _changed(self, each: Switch) -> bool:
+        """Whether the directories are no longer what a ready record says."""
+        old, new = self._listed(each.old), self._listed(each.new)
+        if differing(each.went, old) or differing(each.wrote, new):
+            return True
+        return len(old) != len(each.went) or (not each.back and len(new) != len(each.wrote))
+
+    def _give_up(self, each: Switch) -> None:
+        self._switches.undo(each)
+        if self._places.of(each.partition) == each.old:
+            self._switches.unmark(each.old)
+
+    def _remark(self, each: Switch) -> None:
+        """Leaves the marker again if it is gone, and every file is one that went over.
+
+        Else the directory was overwritten, which `left` tells.
+        """
+        if self._switches.marked(each.old) == (each.partition, each.number):
+            return
+        listed = self._listed(each.old)
+        known = {state.path: state for state in each.went}
+        if listed and not differing(listed.values(), known):
+            self._switches.mark(each)
+
+    # one partition
+
+    def _publish(
+        self,
+        name: str,
+        places: Mapping[str, str],
+        groups: Sequence[Replacement],
+        held: Sequence[Switch],
+        instant: str,
+    ) -> str | None:
+        """Why the partition is not published; None if it is; empty if no group holds."""
+        old = places[name]
+        if not holding(self._listed(old), groups):
+            return ""
+        attempt = self._switches.begin(name, _next(held), old, instant)
+        if attempt is None:
+            return _BUSY
+        ready = self._ready(attempt, places, groups)
+        if isinstance(ready, str):
+            self._switches.abandon(attempt)
+            return ready
+        return self._switch(ready)
+
+    def _ready(
+        self, attempt: Switch, places: Mapping[str, str], groups: Sequence[Replacement]
+    ) -> Switch | str:
+        """Fills the new directory and makes the attempt ready; else says why not."""
+        before = everything(self._storage, attempt.old)
+        reason = self._obstacle(attempt, places) or self._unrest(attempt, before)
+        if reason:
+            return reason
+        data = data_of(before, attempt.old, self._recursive)
+        try:
+            self._copies.fill(attempt.old, attempt.new, data, holding(data, groups))
+        except Unequal as error:
+            return str(error)
+        new = self._listed(attempt.new)
+        reason = self._moved_on(attempt.old, data)
+        return reason or self._switches.end(attempt, data.values(), new.values()) or _BUSY
+
+    def _revert(self, name: str, places: Mapping[str, str], held: Sequence[Switch]) -> str | None:
+        """Why the partition is not reverted; None if it is; empty if it is not published."""
+        there = places[name]
+        last = next((s for s in held if s.state == "made" and s.new == there and not s.back), None)
+        if last is None:
+            return ""
+        before = everything(self._storage, there)
+        data = data_of(before, there, self._recursive)
+        strange = sorted({*differing(last.wrote, data), *(data.keys() - _paths(last.wrote))})
+        gone = differing(last.went, self._listed(last.old))
+        if strange or gone:
+            what = "has changed since it was published" if strange else "is not as it was left"
+            more = len(strange) + len(gone) - 1
+            return f"{(strange + gone)[0]} {what}" + (f", and {more} more files" if more else "")
+        attempt = self._switches.begin(name, _next(held), there, "", to=last.old)
+        if attempt is None:
+            return _BUSY
+        reason = self._obstacle(attempt, places) or self._unrest(attempt, before)
+        reason = reason or self._moved_on(there, data)
+        if reason:
+            self._switches.abandon(attempt)
+            return reason
+        ready = self._switches.end(attempt, last.wrote, last.went)
+        return _BUSY if ready is None else self._switch(ready)
+
+    def _switch(self, each: Switch) -> str | None:
+        """Switches the location to the new directory of a ready attempt; why not, or None."""
+        self._switches.mark(each)
+        moved = self._places.move(each.partition, each.old, each.new)
+        now = each.new if moved else self._places.of(each.partition)
+        if now != each.new:
+            self._give_up(each)
+            return f"its location changed meanwhile, it is {now}"
+        self._made(each)
+        self.report.files += len(each.wrote)
+        self.report.bytes += sum(state.size for state in each.wrote)
+        # Who has given up the same attempt meanwhile took the marker away.
+        if self._switches.marked(each.old) != (each.partition, each.number):
+            self._switches.mark(each)
+        return None
+
+    def _made(self, each: Switch) -> None:
+        """Ends a switch that the metastore has made."""
+        self._switches.made(each)
+        if each.back:
+            self._switches.unmark(each.new)
+
+    # looks
+
+    def _listed(self, directory: str) -> dict[str, FileState]:
+        listed = self._storage.list_all(directory, recursive=self._recursive)
+        return data_of(listed, directory, self._recursive)
+
+    def _moved_on(self, directory: str, before: Mapping[str, FileState]) -> str:
+        """Why a directory is no longer as it was listed; empty if it is."""
+        now = self._listed(directory)
+        changed = sorted({*differing(before.values(), now), *(now.keys() - before.keys())})
+        return f"{changed[0]} was written or deleted meanwhile" if changed else ""
+
+    def _unrest(self, attempt: Switch, before: FileTable) -> str:
+        reason, dead = unrest(
+            self._storage,
+            attempt.old,
+            self._switches.home,
+            before,
+            attempt.since,
+            self._settled,
+        )
+        self.report.dead += [each for each in dead if each not in self.report.dead]
+        return reason
+
+    def _obstacle(self, attempt: Switch, places: Mapping[str, str]) -> str:
+        old, root = attempt.old, self._switches.home
+        mine = resolved(old)
+        if not (lies_in(old, root) and lies_in(mine, resolved(root))):
+            return f"{old} lies outside of the table's location {root}"
+        for other, place in places.items():
+            if other != attempt.partition and lies_in(resolved(place), mine):
+                return f"partition {other} lies there, too: {place}"
+        for place, name in self._read_by_others().items():
+            above = self._recursive and lies_in(mine, place)
+            if lies_in(place, mine) or above:
+                return f"table {name} reads {place}, too"
+        if not self._recursive:
+            whole = data_files(everything(self._storage, old), old)
+            for path in whole.paths.to_pylist():
+                if "/" in (relative(old, path) or ""):
+                    return (
+                        f"{path} lies in a subdirectory, which some engines read; with the setting "
+                        "planner.recursive it is published, too"
+                    )
+        return ""
+
+    def _read_by_others(self) -> dict[str, str]:
+        """The other table that reads each place near this one, without links."""
+        if self._others is None:
+            ours = resolved(self._switches.home)
+
+            def near(location: str) -> bool:
+                place = resolved(location)
+                return lies_in(place, ours) or lies_in(ours, place)
+
+            self._others = {}
+            for other in self._places.others(near):
+                for place in (other.location, *other.partitions):
+                    self._others[resolved(place)] = other.name
+        return self._others
+
+
+def _next(held: Sequence[Switch]) -> int:
+    return 1 + max((each.number for each in held), default=0)
+
+
+def _paths(states: Iterable[FileState]) -> set[str]:
+    return {state.path for state in states}

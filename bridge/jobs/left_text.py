@@ -1,0 +1,75 @@
+"""What is said of files in left directories: the statement that brings rows over, and the end."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from bridge.clustering.publication.left import AGAIN, Left
+from bridge.table.model import Table
+from bridge.table.partition import parse_partition_name
+
+
+def told(each: Left, table: Table) -> dict[str, Any]:
+    """One listed file or directory as plain values.
+
+    ``statement`` is for Spark SQL, in which a file is a table of its own; that of a directory is
+    for Hive and Spark.
+    """
+    return {
+        "partition": each.partition,
+        "path": each.state.path,
+        "why": each.why,
+        "statement": _insert(each, table) if each.is_file else _relocate(each, table),
+        "accept": f"skipbridge cluster accept {table.name} {shlex.quote(each.state.path)}",
+    }
+
+
+def lines(found: dict[str, Any]) -> list[str]:
+    """The same as text, in the order in which it is done."""
+    return [
+        f"{found['path']}: {found['why']}; no engine reads it",
+        f"  {found['statement']}",
+        f"  {found['accept']}",
+    ]
+
+
+def _insert(each: Left, table: Table) -> str:
+    columns = ", ".join(_quoted(column.name) for column in table.columns)
+    into = f"{_name(table)}{_spec(each.partition, ' ')}"
+    source = f"{table.format}.{_quoted(_spelled(each.state.path))}"
+    return f"INSERT INTO {into} ({columns}) SELECT {columns} FROM {source};"
+
+
+def _relocate(each: Left, table: Table) -> str:
+    spec, tip = _spec(each.partition, " "), _text(_spelled(each.tip))
+    if each.why == AGAIN:
+        return f"ALTER TABLE {_name(table)}{spec} SET LOCATION {tip};"
+    return f"ALTER TABLE {_name(table)} ADD{spec} LOCATION {tip};"
+
+
+def _spec(partition: str, before: str) -> str:
+    if not partition:
+        return ""
+    keys = [
+        f"{_quoted(key)}=" + ("NULL" if value is None else _text(value))
+        for key, value in parse_partition_name(partition)
+    ]
+    return f"{before}PARTITION ({', '.join(keys)})"
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _name(table: Table) -> str:
+    return f"{_quoted(table.name.schema)}.{_quoted(table.name.table)}"
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _spelled(uri: str) -> str:
+    """As Hadoop's file systems are named."""
+    return f"s3a:{uri.removeprefix('s3:')}" if uri.startswith("s3:") else uri
