@@ -6,8 +6,6 @@ import click
 
 from bridge.cli.output import say, settings
 from bridge.config import Config
-from bridge.jobs.serve import process_count, serve_many
-from bridge.jobs.serve import serve as run
 
 
 @click.command()
@@ -32,6 +30,9 @@ def serve(config: Config) -> None:
       connector.name=skipbridge
       skipbridge.planner=127.0.0.1:9527
     """
+    from bridge.jobs.serve import process_count, serve_many
+    from bridge.jobs.serve import serve as run
+
     processes = process_count(config)
     if processes > 1:
         serve_many(config, processes, say)
