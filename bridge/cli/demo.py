@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from bridge.cli.output import progress, say
-from bridge.demo.run import missing_parts, run_demo
 
 
 @click.command()
@@ -40,6 +39,8 @@ def demo(out: Path, trino_version: str, from_server: Path | None) -> None:
     Needs a JDK 17, a JDK 25 and Maven; downloads Trino's server (190 MB) once. Stops every process
     that it starts, also on Ctrl-C.
     """
+    from bridge.demo.run import missing_parts, run_demo
+
     interruption = _Interruption()
     interruption.listen()
     problems = missing_parts()

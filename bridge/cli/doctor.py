@@ -5,13 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 
 import click
-from rich.console import Console
 
 from bridge.cli.output import PROBLEMS, emit_json, settings
-from bridge.clients.hive import AUTHENTICATIONS
 from bridge.config import Config
-from bridge.jobs.doctor import LEFT, examine
-from bridge.jobs.doctor_hive import HiveAddress
 
 _MARKS = {"ok": "[green]ok[/]     ", "warning": "[yellow]warning[/]", "error": "[red]error[/]  "}
 
@@ -22,7 +18,7 @@ _MARKS = {"ok": "[green]ok[/]     ", "warning": "[yellow]warning[/]", "error": "
 @click.option("--hive", metavar="HOST:PORT", help="Also check this HiveServer2.")
 @click.option(
     "--hive-authentication",
-    type=click.Choice(AUTHENTICATIONS),
+    type=click.Choice(["NONE", "NOSASL"]),
     default="NONE",
     show_default=True,
     help="Value of hive.server2.authentication there.",
@@ -44,12 +40,17 @@ def doctor(
     Changes nothing else. Exit status 1 if something that was requested is broken; 3 if files lie in
     directories that TABLE was published from, and no engine reads them.
     """
+    from bridge.jobs.doctor import LEFT, examine
+    from bridge.jobs.doctor_hive import HiveAddress
+
     findings = list(
         examine(config, table, trino, HiveAddress(hive, hive_authentication) if hive else None)
     )
     if output == "json":
         emit_json([asdict(f) for f in findings])
     else:
+        from rich.console import Console
+
         console = Console(highlight=False, soft_wrap=True)
         for finding in findings:
             console.print(f"{_MARKS[finding.status]}  ", end="")

@@ -8,15 +8,8 @@ from typing import Any
 
 import click
 
-from bridge.api.scan_options import ScanOptions
-from bridge.api.session import Session
 from bridge.cli.output import DIALECTS, emit, settings, write
 from bridge.config import Config
-from bridge.engines.trino.translate import translate as translate_trino
-from bridge.report.document import report_document
-from bridge.report.html import page
-from bridge.report.text import funnel
-from bridge.table.read_version import ReadVersion
 
 
 @click.command()
@@ -78,6 +71,10 @@ def explain(
     skipbridge explain demo.flights "month = 3 AND carrier = 'UA' AND dep_delay > 60"
     skipbridge explain ./warehouse/flights "distance BETWEEN 100 AND 200" --files --output json
     """
+    from bridge.api.session import Session
+    from bridge.report.document import report_document
+    from bridge.report.text import funnel
+
     freshness = config.setting("planner.freshness")
     options: dict[str, Any] = {
         "semantics": dialect,
@@ -90,6 +87,10 @@ def explain(
     with Session(config) as session:
         opened = session.table(table)
         if wire and where:
+            from bridge.api.scan_options import ScanOptions
+            from bridge.engines.trino.translate import translate as translate_trino
+            from bridge.table.read_version import ReadVersion
+
             translation = translate_trino(where)
             asked = ScanOptions(
                 expression=translation.expression,
@@ -102,6 +103,8 @@ def explain(
         else:
             report = opened.scan(where or None, segments=chosen, **options).explain()
     if output == "html":
+        from bridge.report.html import page
+
         text = page(report)
     elif output == "json":
         text = json.dumps(report_document(report, files=files), indent=2)

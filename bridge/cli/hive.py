@@ -10,9 +10,6 @@ import click
 from bridge.cli.lazy import Verbs
 from bridge.cli.output import PROBLEMS, emit, emit_json, progress, say, settings
 from bridge.config import Config
-from bridge.jobs.hive import hook_table, unhook_table
-from bridge.jobs.hive_ddl import statements
-from bridge.jobs.hive_jar import PLAN_HOOK, build_jar, hive_versions
 
 _METASTORE = ("metastore.uri", "metastore.batch_cap", "metastore.parallelism")
 _OUTPUT = click.option("--output", type=click.Choice(["text", "json"]), default="text")
@@ -50,6 +47,8 @@ def jar(hive_version: str, to: Path) -> None:
     To take it back, remove the class from hive.exec.pre.hooks first, then the jar: without the
     class, Hive fails every query.
     """
+    from bridge.jobs.hive_jar import PLAN_HOOK, build_jar
+
     made = build_jar(hive_version, to.absolute(), say)
     emit(str(made))
     say("copy it to lib/ of HiveServer2, add this to its hive-site.xml, and restart it:")
@@ -65,6 +64,8 @@ def jar(hive_version: str, to: Path) -> None:
 @hive.command("versions")
 def versions() -> None:
     """Versions of Hive that the jar can be built for."""
+    from bridge.jobs.hive_jar import hive_versions
+
     for version in hive_versions():
         emit(version)
 
@@ -85,6 +86,7 @@ def hook(config: Config, name: str, dry_run: bool, output: str) -> None:
     The jar must be on Hive's class path first (skipbridge hive jar): without it, queries of the
     table fail. Trino's stock hive connector refuses hooked tables; skipbridge's own reads them.
     """
+    from bridge.jobs.hive import hook_table
 
     def warn() -> None:
         say(
@@ -108,6 +110,8 @@ def unhook(config: Config, name: str, dry_run: bool, output: str) -> None:
 
     If interrupted, run it again. Remove the jar only when no table is hooked any more.
     """
+    from bridge.jobs.hive import unhook_table
+
     with progress(f"unhooking {name}") as tick:
         report = unhook_table(config, name, dry_run=dry_run, progress=tick)
     _show(report, output)
@@ -124,6 +128,8 @@ def ddl(config: Config, name: str, undo: bool) -> None:
     \b
     skipbridge hive ddl demo.flights > hook.sql && beeline -u jdbc:hive2://... -f hook.sql
     """
+    from bridge.jobs.hive_ddl import statements
+
     for statement in statements(config, name, undo=undo):
         emit(f"{statement};")
 

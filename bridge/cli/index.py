@@ -7,31 +7,22 @@ import signal
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from bridge.api.index import TableIndex
-from bridge.api.session import Session
 from bridge.cli.cluster_publish import show_left
 from bridge.cli.cluster_watch import Inline
-from bridge.cli.kinds import kind_options
+from bridge.cli.kinds import KindOptions, asked_kinds
 from bridge.cli.lazy import INTERRUPTED, Verbs
 from bridge.cli.output import PROBLEMS, emit, emit_json, progress, say, settings
 from bridge.config import Config
 from bridge.errors import FileChanged, InvalidRequest
-from bridge.index.collect import Nan
-from bridge.index.kinds.request import RequestedIndexes
-from bridge.jobs.index_table import (
-    NOTHING_NEW,
-    clean_index,
-    drop_from_index,
-    failure,
-    show_index_to_planners,
-)
-from bridge.jobs.index_watch import watch
-from bridge.report.effectiveness_text import effectiveness_text
-from bridge.report.text import human_bytes
+
+if TYPE_CHECKING:
+    from bridge.api.index import TableIndex
+    from bridge.index.collect import Nan
+    from bridge.index.kinds.request import RequestedIndexes
 
 _SETTINGS = ("metastore.uri", "index.root")
 _BUILD_SETTINGS = (*_SETTINGS, "index.files_per_commit", "index.shard_entries")
@@ -49,15 +40,18 @@ class _Work:
     nan: Nan
     local: bool = True
     full: bool = False
-    asked: RequestedIndexes = NOTHING_NEW
+    asked: RequestedIndexes | None = None
     output: str = "text"
     inline: Inline | None = None
 
     def once(self, config: Config, table: str, *, check: bool = True) -> dict[str, Any]:
+        from bridge.api.session import Session
+        from bridge.jobs.index_table import NOTHING_NEW
+
         try:
             with progress(f"indexing {table}") as tick, Session(config) as session:
                 made = session.table(table).index._index(
-                    self.asked,
+                    self.asked or NOTHING_NEW,
                     nan=self.nan,
                     local=self.local,
                     full=self.full,
@@ -82,6 +76,8 @@ class _Work:
         if self.output == "json":
             emit_json(report)
             return
+        from bridge.report.text import human_bytes
+
         emit(
             f"{report['table']} @ generation {report['generation']}: {report['files']} files, "
             f"{report['read']} read, {report['removed']} removed, "
@@ -90,6 +86,8 @@ class _Work:
 
     def stay(self, config: Config, table: str, seconds: float) -> None:
         """Refreshes until the process is asked to end; finishes the round in progress."""
+        from bridge.jobs.index_watch import watch
+
         stop = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stop.set())
@@ -107,7 +105,7 @@ class _Work:
         say(f"{done.rounds} rounds, {done.committed} generations, {done.failed} failures")
 
 
-@index.command("build")
+@index.command("build", cls=KindOptions)
 @click.argument("table")
 @click.option(
     "--nan",
@@ -117,7 +115,6 @@ class _Work:
     help="scan also reads float columns to count NaN, so that <> can prune on them, and > too in "
     "Hive and Spark.",
 )
-@kind_options
 @click.option("--local", is_flag=True, help="Use threads of this process instead of Spark.")
 @click.option("--full", is_flag=True, help="Ignore earlier generations, read every file again.")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text")
@@ -129,7 +126,7 @@ def build(
     local: bool,
     full: bool,
     output: str,
-    asked: RequestedIndexes,
+    **given: Any,
 ) -> None:
     """Index TABLE with Spark: schema.table, or a directory.
 
@@ -153,7 +150,7 @@ def build(
     skipbridge index build demo.flights --bloom tailnum:fpp=0.001 --values carrier --values dest
     skipbridge index build demo.flights --mode comment=none --without 'values(dest)'
     """
-    work = _Work(nan, local, full, asked, output)
+    work = _Work(nan, local, full, asked_kinds(given), output)
     made = work.once(config, table)
     work.told(made)
     _leave(made)
@@ -256,6 +253,8 @@ def hide(config: Config, table: str, name: str) -> None:
 
     The index stays up to date; reports say INVISIBLE. Use it to measure what an index is worth.
     """
+    from bridge.jobs.index_table import show_index_to_planners
+
     done = show_index_to_planners(config, table, name, visible=False)
     emit(f"{done['table']} @ generation {done['generation']}: {name} is invisible to planners")
 
@@ -266,6 +265,8 @@ def hide(config: Config, table: str, name: str) -> None:
 @settings(*_SETTINGS)
 def reveal(config: Config, table: str, name: str) -> None:
     """Make planners use a hidden INDEX again."""
+    from bridge.jobs.index_table import show_index_to_planners
+
     done = show_index_to_planners(config, table, name, visible=True)
     emit(f"{done['table']} @ generation {done['generation']}: {name} is visible to planners")
 
@@ -277,6 +278,8 @@ def reveal(config: Config, table: str, name: str) -> None:
 @settings(*_SETTINGS)
 def drop(config: Config, table: str, name: str | None, yes: bool) -> None:
     """Drop one INDEX of TABLE, or all of its indexes; no data file is touched."""
+    from bridge.jobs.index_table import drop_from_index
+
     if name is None and not yes:
         click.confirm(f"Drop all indexes of {table}?", abort=True, err=True)
     done = drop_from_index(config, table, name)
@@ -309,11 +312,15 @@ def show(config: Config, table: str, failed: bool, output: str) -> None:
 
 
 def _index_of(config: Config, table: str) -> TableIndex:
+    from bridge.api.session import Session
+
     return Session(config).table(table).index
 
 
 def _shown(key: str, value: object) -> str:
     """A value formatted for people."""
+    from bridge.report.text import human_bytes
+
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
@@ -327,6 +334,8 @@ def _show_failed(files: list[dict[str, Any]], output: str) -> None:
     if output == "json":
         emit_json(files)
         return
+    from bridge.jobs.index_table import failure
+
     for each in files:
         emit(failure(each["file"], each["reason"]))
     if not files:
@@ -349,6 +358,8 @@ def report(config: Config, table: str, log: Path | None, output: str) -> None:
     and the storage it takes. Recommends a column to sort the table by, and names indexes that are
     never useful. The last two need a log of predicates: set planner.predicate_log.
     """
+    from bridge.report.effectiveness_text import effectiveness_text
+
     found = _index_of(config, table).report(log)
     if output == "json":
         emit_json(found.to_dict())
@@ -367,4 +378,6 @@ def clean(config: Config, table: str, keep: int) -> None:
 
     Nothing younger than an hour is deleted: a planner or a build may still need it.
     """
+    from bridge.jobs.index_table import clean_index
+
     say(f"{clean_index(config, table, keep)} files deleted")

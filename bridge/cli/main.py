@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import sys
@@ -95,6 +96,7 @@ def main() -> None:
     The process ends without Python's finalisation: if an Arrow thread releases a Python buffer
     during finalisation, the process aborts with status 134 after its work is done.
     """
+    gc.set_threshold(20_000, 20, 20)  # imports make many objects, and hardly any garbage
     status: object = 1
     try:
         cli(prog_name="skipbridge")

@@ -6,8 +6,6 @@ import click
 
 from bridge.cli.output import say, settings
 from bridge.config import Config
-from bridge.jobs.serve import process_count, serve_many
-from bridge.jobs.serve import serve as run
 
 
 @click.command()
@@ -25,13 +23,17 @@ def serve(config: Config) -> None:
 
     It listens on loopback only, since it does not authenticate clients yet. Ctrl-C or SIGTERM let
     calls in flight finish. --processes starts several processes behind one port; by default there
-    is one for every four cores, at most 4.
+    is one for every four cores, at most 4. It asks the metastore first; no answer is a warning.
 
     \b
     In etc/catalog/bridge.properties of every Trino node:
       connector.name=skipbridge
       skipbridge.planner=127.0.0.1:9527
     """
+    from bridge.jobs.serve import ask_metastore, process_count, serve_many
+    from bridge.jobs.serve import serve as run
+
+    ask_metastore(config, say)
     processes = process_count(config)
     if processes > 1:
         serve_many(config, processes, say)

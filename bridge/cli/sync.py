@@ -6,20 +6,17 @@ import signal
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from bridge.cli.output import PROBLEMS, emit, emit_json, progress, say, settings
 from bridge.config import Config, parse_seconds
 from bridge.errors import InvalidRequest
-from bridge.jobs.compose import metastore_of
-from bridge.jobs.create_table import table_name
-from bridge.jobs.sync.file_options import given_columns
-from bridge.jobs.sync.job import SyncJob, parse_keys, run_job
-from bridge.jobs.sync.request import SyncRequest
-from bridge.jobs.sync.run_all import INDEXES, Outcome, read_jobs, sync_all
-from bridge.jobs.sync.watch import Events, Watch
-from bridge.sync.report import diff_text, index_line, summary, table_changes, warnings
+
+if TYPE_CHECKING:
+    from bridge.jobs.sync.job import SyncJob
+    from bridge.jobs.sync.run_all import Outcome
 
 
 @click.command()
@@ -79,7 +76,7 @@ from bridge.sync.report import diff_text, index_line, summary, table_changes, wa
     "--index",
     is_flag=False,
     flag_value="local",
-    type=click.Choice(INDEXES),
+    type=click.Choice(["local", "spark"]),
     help="Refresh the index at the end, in this process or with Spark. [value omitted: local]",
 )
 @click.option(
@@ -134,6 +131,12 @@ def sync(
     Exit status: 0 in step; 3 in step except for partitions that collide or that the metastore
     refused; 2 something to fix first; 1 anything else (with --all: a table failed), run again.
     """
+    from bridge.jobs.create_table import table_name
+    from bridge.jobs.sync.file_options import given_columns
+    from bridge.jobs.sync.job import SyncJob, parse_keys
+    from bridge.jobs.sync.request import SyncRequest
+    from bridge.jobs.sync.run_all import read_jobs
+
     if (name is None) == (file is None):
         raise InvalidRequest("neither or both of DB.TABLE and --all", "give one of the two")
     if dry_run and (watch or listen):
@@ -178,6 +181,9 @@ def sync(
 
 
 def _one(config: Config, job: SyncJob, output: str) -> None:
+    from bridge.jobs.sync.job import run_job
+    from bridge.sync.report import diff_text, index_line, summary, table_changes, warnings
+
     with progress(f"syncing {job.request.name}") as tick:
         report = run_job(config, job, progress=tick, say=say)
     if output == "json":
@@ -199,6 +205,8 @@ def _one(config: Config, job: SyncJob, output: str) -> None:
 
 
 def _many(config: Config, jobs: Sequence[SyncJob], output: str) -> None:
+    from bridge.jobs.sync.run_all import sync_all
+
     outcomes: list[Outcome] = []
     with progress(f"syncing {len(jobs)} tables") as tick:
         for outcome in sync_all(config, jobs, say=say, progress=tick):
@@ -225,6 +233,8 @@ def _many(config: Config, jobs: Sequence[SyncJob], output: str) -> None:
 
 
 def _line(outcome: Outcome) -> str:
+    from bridge.sync.report import summary, warnings
+
     if outcome.error is not None:
         return f"{outcome.table} failed: {outcome.error.code}: {outcome.error.message}"
     assert outcome.report is not None
@@ -234,6 +244,10 @@ def _line(outcome: Outcome) -> str:
 def _stay(
     config: Config, jobs: Sequence[SyncJob], every: float | None, listen: bool, output: str
 ) -> None:
+    from bridge.jobs.compose import metastore_of
+    from bridge.jobs.sync.run_all import sync_all
+    from bridge.jobs.sync.watch import Events, Watch
+
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())

@@ -12,8 +12,6 @@ from bridge.cli.lazy import Verbs
 from bridge.cli.output import emit, emit_json, first_lines, progress, say, settings
 from bridge.cli.segment import pairs
 from bridge.config import Config
-from bridge.jobs.compose import is_location
-from bridge.jobs.create_table import create_table, describe_table
 
 
 @click.group(cls=Verbs)
@@ -83,6 +81,8 @@ def create(
         raise click.UsageError(
             "give --location of a directory of files, or --format of a table of segments"
         )
+    from bridge.jobs.create_table import create_table
+
     with progress(f"registering {name}") as tick:
         report = create_table(config, name, location, dry_run=dry_run, progress=tick)
     if output == "json":
@@ -190,6 +190,9 @@ def show(config: Config, name: str) -> None:
 
     A table of segments that is in no metastore is named by its directory.
     """
+    from bridge.jobs.compose import is_location
+    from bridge.jobs.create_table import describe_table
+
     found = {"table_format": "segments"} if is_location(name) else describe_table(config, name)
     if found["table_format"] == "segments":
         from bridge.jobs.segments.tables import describe

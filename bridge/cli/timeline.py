@@ -7,9 +7,6 @@ import click
 from bridge.cli.lazy import Verbs
 from bridge.cli.output import emit, emit_json, first_lines, say, settings
 from bridge.config import Config
-from bridge.jobs.timeline import timeline as read_timeline
-from bridge.jobs.timeline import timeline_files
-from bridge.report.text import human_bytes
 
 _SETTINGS = ("metastore.uri", "index.root")
 
@@ -40,6 +37,8 @@ def show(config: Config, table: str, limit: int, output: str) -> None:
     \b
     skipbridge timeline show lake.trips --limit 5
     """
+    from bridge.jobs.timeline import timeline as read_timeline
+
     found = read_timeline(config, table, limit)
     if output == "json":
         emit_json(found)
@@ -67,6 +66,9 @@ def files(config: Config, table: str, at: str | None, output: str) -> None:
     \b
     skipbridge timeline files lake.trips --at 20240516120000000
     """
+    from bridge.jobs.timeline import timeline_files
+    from bridge.report.text import human_bytes
+
     found = timeline_files(config, table, at)
     if output == "json":
         emit_json(found)

@@ -6,18 +6,13 @@ import difflib
 import stat
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bridge.config import Config, cache_dir
 from bridge.errors import InvalidConfiguration, InvalidRequest, TableNotFound
 from bridge.index.local_cache import CacheLimits
 from bridge.index.open_files import OpenFiles
 from bridge.index.store import IndexStore
-from bridge.metastore.batches import BatchSettings
-from bridge.metastore.cache import CachedCatalog
-from bridge.metastore.calls import MetastoreSettings
-from bridge.metastore.catalog import HiveCatalog
-from bridge.metastore.client import MetastoreClient
-from bridge.metastore.security import Security
 from bridge.planner.index_view import IndexViews
 from bridge.planner.open_snapshots import OpenSnapshots
 from bridge.planner.planner import Planner
@@ -30,6 +25,12 @@ from bridge.table.directory_catalog import DirectoryCatalog
 from bridge.table.directory_lister import DirectoryLister
 from bridge.table.freshness import parse_freshness
 from bridge.table.model import Catalog, Table, TableName
+
+# The metastore's client takes 0.1 s to import; a directory needs none.
+if TYPE_CHECKING:
+    from bridge.metastore.batches import BatchSettings
+    from bridge.metastore.catalog import HiveCatalog
+    from bridge.metastore.client import MetastoreClient
 
 INDEX_ROOT_PROPERTY = "skipbridge.index_root"
 
@@ -67,6 +68,10 @@ def metastore_of(config: Config, *, timeout: float = 0.0) -> MetastoreClient:
         timeout: minimum call timeout in seconds, whatever the settings say: writing many
             partitions takes longer than a query would wait.
     """
+    from bridge.metastore.calls import MetastoreSettings
+    from bridge.metastore.client import MetastoreClient
+    from bridge.metastore.security import Security
+
     settings = MetastoreSettings(
         call_timeout=max(timeout, config.seconds("metastore.timeout")),
         retry_deadline=min(5.0, config.seconds("metastore.timeout")),
@@ -86,6 +91,8 @@ def metastore_of(config: Config, *, timeout: float = 0.0) -> MetastoreClient:
 
 def batch_settings(config: Config) -> BatchSettings:
     """Sizes of the batches in which partitions are fetched and altered."""
+    from bridge.metastore.batches import BatchSettings
+
     return BatchSettings(
         start=config.integer("metastore.batch_start"),
         growth=config.integer("metastore.batch_growth"),
@@ -98,6 +105,8 @@ def batch_settings(config: Config) -> BatchSettings:
 
 
 def hive_catalog_of(config: Config) -> HiveCatalog:
+    from bridge.metastore.catalog import HiveCatalog
+
     return HiveCatalog(metastore_of(config), batch_settings(config))
 
 
@@ -107,6 +116,8 @@ def remembering(config: Config, catalog: HiveCatalog) -> Catalog:
     Errors:
         InvalidConfiguration: metastore.notifications has an unknown value.
     """
+    from bridge.metastore.cache import CachedCatalog
+
     capacity = config.integer("metastore.cache")
     setting = config.setting("metastore.notifications")
     if setting.text not in ("auto", "always"):

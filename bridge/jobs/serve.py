@@ -23,7 +23,14 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from bridge.config import Config
 from bridge.errors import BridgeError, InvalidConfiguration, PlannerUnavailable, PortInUse
-from bridge.jobs.compose import hive_catalog_of, planner_of, remembering, split_settings, storage_of
+from bridge.jobs.compose import (
+    hive_catalog_of,
+    metastore_of,
+    planner_of,
+    remembering,
+    split_settings,
+    storage_of,
+)
 from bridge.service.handler import PlannerHandler
 from bridge.service.server import PlannerServer, check_loopback
 
@@ -134,6 +141,23 @@ def serve(config: Config, say: Say, place: Place | None = None) -> None:
     done.wait()
     say("stopping")
     service.stop()
+
+
+def ask_metastore(config: Config, say: Say) -> None:
+    """Warns of a metastore that does not answer; it may start later than the planner.
+
+    Errors:
+        InvalidConfiguration: metastore.uri is not an address.
+    """
+    try:
+        with metastore_of(config) as client:
+            client.get_version()
+    except InvalidConfiguration:
+        raise
+    except BridgeError as e:
+        say(f"warning {e.code}: {e.message}; queries fail until it answers")
+        if e.hint:
+            say(f"  -> {e.hint}")
 
 
 def allow_files() -> None:
