@@ -199,12 +199,17 @@ def _small(
     old = np.flatnonzero(eligible & written)
     pool = np.sort(np.concatenate([packed, _rewritten(packed, old, files.sizes, _JOINED)]))
     groups = _within(pool, files, by, limits)
+    alone: list[int] = []
     for group in groups:
         if len(groups) > 1:  # each with new files of its own
             held = np.array(group, np.int64)
             new, old = held[~written[held]], held[written[held]]
             group = sorted([*new.tolist(), *_rewritten(new, old, files.sizes, 1).tolist()])
-        yield group
+        if len(group) < limits.fewest_files:
+            alone += group
+        else:
+            yield group
+    yield from _within(np.array(sorted(alone), np.int64), files, by, limits)
 
 
 def _rewritten(new: Int64, old: Int64, sizes: Int64, joined: int) -> Int64:
