@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import difflib
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
@@ -296,13 +297,20 @@ class MetastoreClient(Caller):
         wanted = {_stored_values(n): n for n in names}
         if not wanted:
             return FoundPartitions((), (), ())
-        try:
-            found: list[ttypes.Partition] = self.call(
-                method, database, table, list(wanted.values()), cancellation=cancellation
-            )
-        except (ttypes.NoSuchObjectException, ttypes.InvalidObjectException) as error:
-            self.get_table(database, table)
-            raise self.failure("get_partitions_by_names", error) from error
+        found: list[ttypes.Partition]
+        for pause in (0.05, 0.2, 1.0, None):
+            try:
+                found = self.call(
+                    method, database, table, list(wanted.values()), cancellation=cancellation
+                )
+            except (ttypes.NoSuchObjectException, ttypes.InvalidObjectException) as error:
+                self.get_table(database, table)
+                raise self.failure("get_partitions_by_names", error) from error
+            # A partition that another adds now is seen before its values: they are rows of their
+            # own in the metastore's database, and 2.3 reads them by another query.
+            if pause is None or all(p.values for p in found):
+                break
+            time.sleep(pause)
         return self._in_order(database, table, wanted, found)
 
     def get_partition_locations(
