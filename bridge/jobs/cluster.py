@@ -30,6 +30,7 @@ from bridge.config import Config
 from bridge.errors import BridgeError, FileCorrupt, FileUnreadable, InvalidRequest, StorageFull
 from bridge.index.collect import Collector
 from bridge.index.manifest import Shard
+from bridge.index.replacements import DIRECTORY, home
 from bridge.index.store import IndexStore
 from bridge.jobs import cluster_hudi
 from bridge.jobs.cluster_advice import Advisor, Auto, effect, logged
@@ -37,6 +38,7 @@ from bridge.jobs.compose import storage_options
 from bridge.jobs.index_table import Progress, Say, collector_of, index_table, opened
 from bridge.jobs.spark_log_filter import filter_spark_log
 from bridge.storage.port import Storage
+from bridge.storage.uri import join
 from bridge.table.model import Catalog, Table
 
 if TYPE_CHECKING:
@@ -265,10 +267,10 @@ def _give_back(storage: Storage, timeline: Timeline, plan: Plan) -> None:
     """Cancels a plan and deletes what was written for it, unless another run commits it."""
     with suppress(BridgeError):
         if timeline.end(plan.instant, "cancelled") == "cancelled":
-            results = timeline.results(plan.instant, [group.id for group in plan.groups])
-            for result in results.values():
-                for state in () if result is None else result.new:
-                    storage.delete(state.path)
+            # By what lies there: a group may have ended without a record of it.
+            written = join(home(plan.location), f"{DIRECTORY}/{plan.instant}")
+            for path in storage.list_all(written, recursive=True).paths.to_pylist():
+                storage.delete(path)
 
 
 def _expected(
