@@ -35,7 +35,6 @@ class Draw:
         self.world.keys = KEYS[self.random.choice(sorted(KEYS))]
         self.rivals = Rivals(self.world, running.uri)
         self.seen = self.world.seen
-        self.first: Outcome | None = None
 
     def close(self) -> None:
         self.proxy.__exit__(None, None, None)
@@ -43,14 +42,13 @@ class Draw:
 
     def tell(self) -> list[str]:
         """Everything that is wrong."""
-        self._prepare()
-        wrong = [f"first {w}" for w in self.rivals.faults(0 if self.first is None else 1)]
+        wrong = self._prepare()
         if wrong:
             return wrong
-        self.first = self._disturbed()
-        if self.first.status == 0 and not self.rivals.window:
+        ended = self._disturbed()
+        if ended.status == 0:
             self.seen.append("ends with 0")
-        wrong += self._crashed("disturbed", self.first)
+        wrong += self._crashed("disturbed", ended)
         wrong += [f"disturbed {w}" for w in self.rivals.faults(1)]
         full = self.rivals.alone or self.world.chance(50)
         second = sync(self.world, self.rivals.uri, full=full)
@@ -73,7 +71,7 @@ class Draw:
             return [f"{when}: {ended.error}"]
         return []
 
-    def _prepare(self) -> None:
+    def _prepare(self) -> list[str]:
         world, rivals = self.world, self.rivals
         world.fill()
         origin = self.random.choice(["sync", "sync", "hive", "trino", "spark"])
@@ -82,21 +80,15 @@ class Draw:
             world.create(origin)
             world.repair(self.random.choice([origin, "hive"]))
             world.register_by_hand()
-        if origin == "sync" or world.chance(40):
+        rivals.remember()
+        rivals.others = set(rivals.partitions)
+        if world.chance(60):
+            self.seen.append("synced before")
+            ended = sync(world, rivals.uri)
+            wrong = [f"first {w}" for w in rivals.faults(ended.status)]
+            if wrong or ended.report is None:
+                return wrong or [f"first: {ended.error}"]
             rivals.remember()
-            rivals.others = set(rivals.partitions)
-            if world.chance(60):
-                self.first = sync(world, rivals.uri)
-                self.seen.append("synced before")
-        if self.first is None:
-            rivals.remember()
-            rivals.others = set(rivals.partitions)
-        else:
-            known = rivals.others
-            faults = rivals.faults(self.first.status)
-            assert not faults, faults
-            rivals.remember()
-            rivals.others = known
         for _ in range(self.random.randint(0, 3)):  # storage goes on
             if world.chance(30):
                 gone = sorted(d for d in world.data_directories() if world.values(d))
@@ -112,6 +104,7 @@ class Draw:
             kind, old = self.random.choice(["first", "longer", "wider"]), world.chance(30)
             world.write(world.root / directory, kind, old=old)
             self.seen.append(f"storage: new file, {kind}{' with an old time' if old else ''}")
+        return []
 
     def _disturbed(self) -> Outcome:
         """A sync, with rivals and faults at some of its calls."""

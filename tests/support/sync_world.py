@@ -5,6 +5,7 @@ The oracle is brute force over directories, files and records; it shares nothing
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import io
 import json
@@ -19,6 +20,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bridge.errors import SchemaNotFound, TableNotFound
 from bridge.metastore._gen import ttypes
 from bridge.metastore.client import MetastoreClient
 
@@ -70,9 +72,6 @@ class World:
     """One table's directory, its record, and what others did to both.
 
     Attributes:
-        theirs: values of partitions that others have registered, with their records.
-        by_others: values of partitions that others changed in a way that only reading all of them
-            shows.
         seen: what was drawn, counted by the law.
     """
 
@@ -80,11 +79,8 @@ class World:
     client: MetastoreClient
     database: str
     draw: random.Random
-    theirs: dict[Values, ttypes.Partition] = field(default_factory=dict)
-    by_others: set[Values] = field(default_factory=set)
     seen: list[str] = field(default_factory=list)
     keys: tuple[tuple[str, str], ...] = KEYS["text"]
-    origin: str = "sync"
     _files: int = 0
 
     @property
@@ -183,8 +179,9 @@ class World:
     # the metastore
 
     def table(self) -> ttypes.Table | None:
-        found = self.client.get_tables_by_names(self.database, ["t"])
-        return found[0] if found else None
+        with contextlib.suppress(SchemaNotFound, TableNotFound):
+            return self.client.get_table(self.database, "t")
+        return None
 
     def partitions(self) -> dict[Values, ttypes.Partition]:
         names = self.client.get_partition_names(self.database, "t")
@@ -193,7 +190,6 @@ class World:
 
     def create(self, origin: str) -> None:
         """The table, as an engine creates it."""
-        self.origin = origin
         record = new_table(self.database, self.root, self.keys, origin)
         self.client.create_database(self.database)
         self.client.create_table(record)
@@ -236,11 +232,6 @@ class World:
             values = tuple("90" if t == "int" else "nowhere" for _, t in self.keys)
             self.register("hive", values, self.base / "nowhere", made_by="hand")
             self.seen.append("record: at a missing place outside")
-
-    def remember(self) -> None:
-        """All that is registered now was registered by others."""
-        if self.table() is not None:
-            self.theirs = copy.deepcopy(self.partitions())
 
 
 def data_files(place: Path) -> list[Path]:
