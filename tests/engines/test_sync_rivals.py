@@ -49,7 +49,8 @@ class Draw:
         if ended.status == 0:
             self.seen.append("ends with 0")
         wrong += self._crashed("disturbed", ended)
-        wrong += [f"disturbed {w}" for w in self.rivals.faults(1)]
+        status = ended.status if self.quiet else 1  # a rival may have come after the listing
+        wrong += [f"disturbed {w}" for w in self.rivals.faults(status)]
         full = self.rivals.alone or self.world.chance(50)
         second = sync(self.world, self.rivals.uri, full=full)
         wrong += self._crashed("quiet", second)

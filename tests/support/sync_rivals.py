@@ -66,11 +66,11 @@ def sync(world: World, uri: str, **options: Any) -> Outcome:
         "sync.recheck_after": "0s",
         "planner.listing_threads": "2",
     }
-    wanted = {"hold_wider": True, "drop_now": True, **options}
+    wanted = {"adopt": True, "hold_wider": True, "drop_now": True, **options}
     known = {k: v for k, v in wanted.items() if k in SyncRequest.__dataclass_fields__}
     keys = tuple(Column(n, parse_hive_type(t)) for n, t in world.keys)
     name = TableName(world.database, "t")
-    request = SyncRequest(name, str(world.root), keys=keys, adopt=True, **known)
+    request = SyncRequest(name, str(world.root), keys=keys, **known)
     config = Config({k: Setting(v, "test") for k, v in settings.items() if k in _KNOWN})
     try:
         report = run_job(config, SyncJob(request), progress=lambda a, b: None, say=lambda t: None)

@@ -244,7 +244,7 @@ def data_files(place: Path) -> list[Path]:
 
 def place_of(partition: ttypes.Partition) -> Path:
     location: str = partition.sd.location
-    return Path(location.removeprefix("file:").replace("//", "/", 1))
+    return Path("/" + location.removeprefix("file:").lstrip("/"))
 
 
 def columns_of(file: Path) -> dict[str, str]:
