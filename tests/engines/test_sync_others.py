@@ -31,6 +31,8 @@ from tests.support.sync_world import (
     schema_of_spark,
 )
 
+pytestmark = pytest.mark.full
+
 _numbers = itertools.count()
 
 
@@ -270,14 +272,11 @@ def _create_of_type(story: Story, type_: str) -> None:
     story.world.register("spark", ("1",), story.root / "p=1")
 
 
-_SPARK_FIELDS = {
-    "id": "integer",
-    "name": {
-        "type": "udt",
-        "class": "org.apache.spark.ml.linalg.VectorUDT",
-        "pyClass": "pyspark.ml.linalg.VectorUDT",
-        "sqlType": "string",
-    },
+_UDT = {
+    "type": "udt",
+    "class": "org.apache.spark.ml.linalg.VectorUDT",
+    "pyClass": "pyspark.ml.linalg.VectorUDT",
+    "sqlType": "string",
 }
 
 
@@ -287,7 +286,7 @@ def test_fields_of_spark_stay_where_another_column_comes(
 ) -> None:
     story.write("p=1")
     story.create("text", "spark")
-    name = "string" if metadata else _SPARK_FIELDS["name"]
+    name = "string" if metadata else _UDT
     described = [
         {"name": "Id", "type": "integer", "nullable": False, "metadata": {"comment": "x"}},
         {"name": "Name", "type": name, "nullable": True, "metadata": metadata},
@@ -392,7 +391,6 @@ def test_a_place_set_while_sync_decides_otherwise(story: Story, what: str) -> No
 
 
 @pytest.mark.rule("44")
-@pytest.mark.full
 def test_two_syncs_with_a_new_column(story: Story) -> None:
     """The second runs within the first, at each of its calls; a file with a new column comes."""
     at = 0
