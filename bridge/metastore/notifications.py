@@ -35,6 +35,16 @@ _LISTENER_KEYS = (
 _RECHECK_SECONDS = 60.0
 _PAGE = 1000
 _FARTHEST = 20_000
+_CHANGED = "transient_lastDdlTime"
+_MALFORMED = (
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    OSError,
+    EOFError,
+    binascii.Error,
+)
 # These events change neither a table's definition nor its set of partitions.
 _HARMLESS = frozenset(
     {
@@ -153,11 +163,39 @@ def changed(event: ttypes.NotificationEvent) -> list[tuple[str | None, str | Non
 def _name_before(event: ttypes.NotificationEvent) -> tuple[str, str] | None:
     """Database and table before an alteration; None if the message does not say."""
     try:
-        text = event.message
-        if (event.messageFormat or "").startswith("gzip"):
-            text = gzip.decompress(base64.b64decode(text)).decode()
-        table: dict[str, Any] = json.loads(json.loads(text)["tableObjBeforeJson"])
+        table: dict[str, Any] = json.loads(_message(event)["tableObjBeforeJson"])
         # Thrift's JSON: field number, then type and value.
         return table["2"]["str"].lower(), table["1"]["str"].lower()
-    except (ValueError, KeyError, TypeError, AttributeError, OSError, EOFError, binascii.Error):
+    except _MALFORMED:
         return None
+
+
+def differs_only_in(event: ttypes.NotificationEvent, name: str) -> bool:
+    """Whether a partition was altered in nothing but this parameter; False if it is not said."""
+    try:
+        message = _message(event)
+        before, after = (
+            _with_parameters(json.loads(message[f"partitionObj{when}Json"]))
+            for when in ("Before", "After")
+        )
+    except _MALFORMED:
+        return False
+    if before[1].get(name) == after[1].get(name):
+        return False
+    for _, parameters in (before, after):
+        for each in (name, _CHANGED):
+            parameters.pop(each, None)
+    return before == after
+
+
+def _with_parameters(partition: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    *_, parameters = partition.pop("7")["map"]
+    return partition, parameters
+
+
+def _message(event: ttypes.NotificationEvent) -> dict[str, Any]:
+    text = event.message
+    if (event.messageFormat or "").startswith("gzip"):
+        text = gzip.decompress(base64.b64decode(text)).decode()
+    found: dict[str, Any] = json.loads(text)
+    return found

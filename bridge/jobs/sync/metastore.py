@@ -371,7 +371,7 @@ class Writer:
         if not places or not self._as_decided():
             return {}
         found = self.client.get_partitions_by_names(*self.name, list(places))
-        read = zip(found.names, found.partitions, strict=True)
+        read, root = zip(found.names, found.partitions, strict=True), self.table.location
         same = {n: r for n, r in read if registered_partition(n, r, root).location == places[n]}
         self.changed |= len(same) < len(places)
         return same
@@ -437,11 +437,7 @@ class Writer:
 
         A metastore of Hive 2.3 tries a refused call for 20 seconds, and refuses the whole batch.
         """
-        for what, text, most in (
-            ("name", new.name, 767),
-            ("location", new.spelled, 4000),
-            *(("value", value or "", 256) for value in new.key),
-        ):
+        for what, text, most in (("name", new.name, 767), ("location", new.spelled, 4000)):
             length = len(text.encode("utf-16-le", "surrogatepass")) // 2
             if length > most:
                 reason = f"its {what} has {length} characters; a metastore holds {most}"

@@ -6,7 +6,8 @@ the text of an event must fit its column. A batch is therefore limited in bytes 
 
 If the metastore refuses a batch, the batch is halved until the refused partitions are alone: an
 event of 200 partitions is too long for the metastore of Hive 2.3 on Derby, one of 20 is not. The
-others are written, however many are refused.
+others are written, however many are refused. Only if nothing at all is accepted, and refusals take
+long, as they do where the metastore tries again for itself, are the rest not sent.
 
 Larger batches are not faster. The metastore of Hive 4.0 writes all rows of a batch in one INSERT,
 and Derby's time for it is quadratic: a partition costs 1 ms in batches of 50 to 200, 1.9 ms in a
@@ -17,6 +18,7 @@ no difference.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -29,6 +31,7 @@ from bridge.metastore.calls import RolledBack
 T = TypeVar("T")
 _MOST_FAILURES = 50
 _PROBES = 20
+_PATIENCE = 600.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ class Batches(Generic[T]):
         send: sends a batch, and returns the names of what it did.
 
     Attributes:
-        failed: the items that were refused, each with the reason.
+        failed: the items that were refused, or not sent in the end, each with the reason.
         met: the last refusal of a change that was rolled back for another's.
     """
 
@@ -96,15 +99,12 @@ class Batches(Generic[T]):
     _early: dict[str, None] = field(default_factory=dict)
     _count: int = 0
     _proven: bool = False
+    _spent: float = 0.0
+    _over: str = ""
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def run(self, items: Sequence[T], size: Callable[[T], int]) -> list[str]:
-        """Sends all items; returns the names of what was done, in order.
-
-        Errors:
-            MetastoreFailure, UnsupportedTable: every item is refused, as far as was tried: the
-                cause is no single one.
-        """
+        """Sends all items; returns the names of what was done, in order."""
         self._count = self.limits.count
         self._some = items[:: max(1, len(items) // _PROBES)]
         done: list[str] = []
@@ -137,13 +137,17 @@ class Batches(Generic[T]):
         """Adds the names of what was done; False if an item was refused."""
         if self._early:
             batch = [item for item in batch if self.name(item) not in self._early]
-        step = self._count
+        if self._over:
+            self.failed += [(self.name(item), self._over) for item in batch]
+            return False
+        step, started = self._count, time.monotonic()
         try:
             if len(batch) <= step:
                 done += self.send(batch)
                 self._proven = True
                 return True
         except (MetastoreFailure, UnsupportedTable) as error:
+            self._spent += time.monotonic() - started
             if len(batch) == 1:
                 self._refused(batch[0], error)
                 return False
@@ -159,13 +163,14 @@ class Batches(Generic[T]):
         return True
 
     def _refused(self, item: T, error: MetastoreFailure | UnsupportedTable) -> None:
-        """Notes a refusal. Errors: this one, if all items seem to be refused."""
+        """Notes a refusal, and gives up if all items seem to be refused, each after long."""
         if isinstance(error, RolledBack):
             self.met = error
             return
         with self._lock:
             self.failed.append((self.name(item), error.message))
-            if self._proven or len(self.failed) < _MOST_FAILURES:
+            few = len(self.failed) < _MOST_FAILURES or self._spent < _PATIENCE
+            if self._proven or self._over or few:
                 return
             for each in self._some:
                 try:
@@ -174,4 +179,4 @@ class Batches(Generic[T]):
                     continue
                 self._proven = True
                 return
-        raise error
+            self._over = f"not sent, as {len(self.failed)} others were refused: {error.message}"
