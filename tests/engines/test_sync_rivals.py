@@ -18,7 +18,7 @@ from tests.support.sync_world import KEYS, World, clear
 from tests.tiers import examples, seed
 
 _numbers = itertools.count()
-_DRAWS = examples(2, 40, 1500)
+_DRAWS = examples(1, 10, 1500)
 BOTH = ["metastore", "metastore_401"]
 
 

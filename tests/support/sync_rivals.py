@@ -349,7 +349,7 @@ class Rivals:
         partitions = self.world.partitions()
         return [
             *self._lost_of_table(record),
-            *self._lost_of_partitions(partitions),
+            *self._lost_of_partitions(partitions, fields(record.sd)),
             *self._doubled(partitions),
             *(self._unsaid(record, partitions) if status == 0 else ()),
         ]
@@ -383,8 +383,11 @@ class Rivals:
             for f in data_files(self.world.root / d)
         )
 
-    def _lost_of_partitions(self, partitions: dict[Values, ttypes.Partition]) -> Iterator[str]:
+    def _lost_of_partitions(
+        self, partitions: dict[Values, ttypes.Partition], table: dict[str, str]
+    ) -> Iterator[str]:
         world = self.world
+        wide = table["id"] == "bigint"  # partitions have the table's types
         by_key = {world.key(v): v for v in partitions}
         for values, was in self.partitions.items():
             if values in self.window:
@@ -406,7 +409,6 @@ class Rivals:
                 ours = key == DDL_TIME or key.startswith(_OURS)
                 if not ours and now.parameters.get(key) != value:
                     yield f"lost: {values}'s property {key}: {now.parameters.get(key)}"
-            wide = any("id bigint" in lacking({"id": "int"}, f) for f in data_files(place_of(now)))
             yield from _columns_lost(str(values), was.sd, now.sd, wide)
             one, other = copy.deepcopy(was.sd), copy.deepcopy(now.sd)
             for each in (one, other):
