@@ -35,7 +35,7 @@ _LISTENER_KEYS = (
 _RECHECK_SECONDS = 60.0
 _PAGE = 1000
 _FARTHEST = 20_000
-_CHANGED = "transient_lastDdlTime"
+_MOMENTS = ("Before", "After")
 _MALFORMED = (
     ValueError,
     KeyError,
@@ -170,27 +170,19 @@ def _name_before(event: ttypes.NotificationEvent) -> tuple[str, str] | None:
         return None
 
 
-def differs_only_in(event: ttypes.NotificationEvent, name: str) -> bool:
-    """Whether a partition was altered in nothing but this parameter; False if it is not said."""
+def leaves_data_alone(event: ttypes.NotificationEvent) -> bool:
+    """Whether a partition was altered in its parameters alone; False if the message does not say.
+
+    Its values, columns, location and classes are the same.
+    """
     try:
         message = _message(event)
-        before, after = (
-            _with_parameters(json.loads(message[f"partitionObj{when}Json"]))
-            for when in ("Before", "After")
-        )
+        before, after = (json.loads(message[f"partitionObj{when}Json"]) for when in _MOMENTS)
+        old, new = before["6"]["rec"], after["6"]["rec"]
+        same = all(old.get(field) == new.get(field) for field in ("1", "2", "3", "4", "7"))
+        return bool(same and before["1"] == after["1"])
     except _MALFORMED:
         return False
-    if before[1].get(name) == after[1].get(name):
-        return False
-    for _, parameters in (before, after):
-        for each in (name, _CHANGED):
-            parameters.pop(each, None)
-    return before == after
-
-
-def _with_parameters(partition: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    *_, parameters = partition.pop("7")["map"]
-    return partition, parameters
 
 
 def _message(event: ttypes.NotificationEvent) -> dict[str, Any]:

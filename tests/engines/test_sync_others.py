@@ -342,10 +342,12 @@ def test_a_place_set_while_sync_decides_otherwise(story: Story, what: str) -> No
         ) -> Fate:
             if call.number == at:
                 reached.append(call.method)
-                if not call.method.startswith(("alter_p", "drop_p")):
-                    story.alter(values, location=third)
-                else:
+                if call.method.startswith(("alter_p", "drop_p")):
                     reached.append("in the window")
+                elif values not in story.places():
+                    reached.append("dropped before")
+                else:
+                    story.alter(values, location=third)
             return Fate.PASS
 
         story.proxy.reset(before)

@@ -120,7 +120,7 @@ def test_a_mark_of_missing_data_is_no_change_by_others(
             assert "marked.t" in touched.changed and not touched.altered
             write(root, "p=2")
         (other,) = client.get_partitions_by_names("marked", "t", ["p=2"]).partitions
-        other.parameters |= {MISSING_PROPERTY: "1", "note": "of others"}
+        other.sd.location = f"file:{root}/p=1"
         client.alter_partitions("marked", "t", [other], {"DO_NOT_UPDATE_STATS": "true"})
         assert events.touched().altered == {"marked.t"}
 

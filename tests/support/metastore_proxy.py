@@ -111,29 +111,31 @@ class MetastoreProxy:
                 threading.Thread(target=self._serve, args=(client, server), daemon=True).start()
 
     def _serve(self, client: socket.socket, server: socket.socket) -> None:
-        with contextlib.suppress(OSError, EOFError):
-            while True:
-                request = _message(client)
-                method, number, arguments = _request(request)
-                with self._lock:
-                    fate = Fate.PASS
-                    if method != _HANDSHAKE:
-                        call = Call(len(self.calls), method, arguments)
-                        self.calls.append(call)
-                        fate = self.before(call)
-                    if fate is Fate.REFUSE:
-                        client.sendall(_refusal(method, number))
-                        continue
-                    if fate is Fate.CUT:
+        try:
+            with contextlib.suppress(OSError, EOFError):
+                while True:
+                    request = _message(client)
+                    method, number, arguments = _request(request)
+                    with self._lock:
+                        fate = Fate.PASS
+                        if method != _HANDSHAKE:
+                            call = Call(len(self.calls), method, arguments)
+                            self.calls.append(call)
+                            fate = self.before(call)
+                        if fate is Fate.REFUSE:
+                            client.sendall(_refusal(method, number))
+                            continue
+                        if fate is Fate.CUT:
+                            break
+                        server.sendall(request)
+                        answer = _message(server)
+                    if fate is Fate.LOSE:
                         break
-                    server.sendall(request)
-                    answer = _message(server)
-                if fate is Fate.LOSE:
-                    break
-                client.sendall(answer)
-        for end in (client, server):
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
+                    client.sendall(answer)
+        finally:
+            for end in (client, server):
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
 
 
 class _Recorded(TTransportBase):  # type: ignore[misc]
