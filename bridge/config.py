@@ -88,6 +88,7 @@ OPTIONS: tuple[Option, ...] = (
         "sync.spark_from", "50000", "int", "registered partitions from which Spark lists storage"
     ),
     Option("sync.recheck_after", "30s", "time", "a directory listed longer ago is listed again"),
+    Option("sync.drop_after", "1h", "time", "a partition has had no data for so long when it goes"),
     Option("sync.tables_at_once", "4", "int", "concurrent tables in sync --all"),
     Option(
         "metastore.cache",

@@ -66,7 +66,16 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Accept files narrower than the table's types; the table keeps its types.",
 )
-@click.option("--drop-all", is_flag=True, help="Accept an empty location: drop every partition.")
+@click.option(
+    "--drop-now",
+    is_flag=True,
+    help="Drop partitions without data in this run, without waiting for another.",
+)
+@click.option(
+    "--drop-all",
+    is_flag=True,
+    help="Drop partitions without data, however many; of an empty location, all and at once.",
+)
 @click.option(
     "--spark/--no-spark",
     default=None,
@@ -105,6 +114,7 @@ def sync(
     move: bool,
     relocate: bool,
     hold_wider: bool,
+    drop_now: bool,
     drop_all: bool,
     spark: bool | None,
     index: str | None,
@@ -115,10 +125,10 @@ def sync(
 ) -> None:
     """Make the metastore match storage: database, table, columns and partitions.
 
-    Directories with data become partitions; partitions without data are dropped (files are never
-    touched). New columns are appended and types widened, in the table and in its partitions. It
-    may be stopped at any point and run again, even twice at once. Directories that are not
-    partitions are reported and left alone.
+    Directories with data become partitions. Partitions without data are dropped by a later run
+    (files are never touched). New columns are appended and types widened, in the table and in its
+    partitions. It may be stopped at any point and run again, even twice at once. Directories that
+    are not partitions are reported and left alone.
 
     \b
     skipbridge sync demo.flights --location s3a://lake/flights --index
@@ -128,8 +138,9 @@ def sync(
     skipbridge sync --all tables.toml --output json     1,000 tables
     skipbridge sync demo.flights --watch 5m --listen    keep running
 
-    Exit status: 0 in step; 3 in step except for partitions that collide or that the metastore
-    refused; 2 something to fix first; 1 anything else (with --all: a table failed), run again.
+    Exit status: 0 in step; 3 in step except for rows that are in no partition or in two,
+    partitions that the metastore refused, and drops that are too many; 2 something to fix first;
+    1 anything else (with --all: a table failed), run again.
     """
     from bridge.jobs.create_table import table_name
     from bridge.jobs.sync.file_options import given_columns
@@ -148,7 +159,7 @@ def sync(
             raise InvalidRequest(
                 "options of one table together with --all", f"write them into {file}"
             )
-        jobs = read_jobs(file, full=full, dry_run=dry_run)
+        jobs = read_jobs(file, full=full, dry_run=dry_run, drop_now=drop_now)
     else:
         assert name is not None
         request = SyncRequest(
@@ -162,6 +173,7 @@ def sync(
             move=move,
             relocate=relocate,
             hold_wider=hold_wider,
+            drop_now=drop_now,
             drop_all=drop_all,
             spark=spark,
             format=format,

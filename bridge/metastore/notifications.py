@@ -35,6 +35,16 @@ _LISTENER_KEYS = (
 _RECHECK_SECONDS = 60.0
 _PAGE = 1000
 _FARTHEST = 20_000
+_MOMENTS = ("Before", "After")
+_MALFORMED = (
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    OSError,
+    EOFError,
+    binascii.Error,
+)
 # These events change neither a table's definition nor its set of partitions.
 _HARMLESS = frozenset(
     {
@@ -153,11 +163,31 @@ def changed(event: ttypes.NotificationEvent) -> list[tuple[str | None, str | Non
 def _name_before(event: ttypes.NotificationEvent) -> tuple[str, str] | None:
     """Database and table before an alteration; None if the message does not say."""
     try:
-        text = event.message
-        if (event.messageFormat or "").startswith("gzip"):
-            text = gzip.decompress(base64.b64decode(text)).decode()
-        table: dict[str, Any] = json.loads(json.loads(text)["tableObjBeforeJson"])
+        table: dict[str, Any] = json.loads(_message(event)["tableObjBeforeJson"])
         # Thrift's JSON: field number, then type and value.
         return table["2"]["str"].lower(), table["1"]["str"].lower()
-    except (ValueError, KeyError, TypeError, AttributeError, OSError, EOFError, binascii.Error):
+    except _MALFORMED:
         return None
+
+
+def leaves_data_alone(event: ttypes.NotificationEvent) -> bool:
+    """Whether a partition was altered in its parameters alone; False if the message does not say.
+
+    Its values, columns, location and classes are the same.
+    """
+    try:
+        message = _message(event)
+        before, after = (json.loads(message[f"partitionObj{when}Json"]) for when in _MOMENTS)
+        old, new = before["6"]["rec"], after["6"]["rec"]
+        same = all(old.get(field) == new.get(field) for field in ("1", "2", "3", "4", "7"))
+        return bool(same and before["1"] == after["1"])
+    except _MALFORMED:
+        return False
+
+
+def _message(event: ttypes.NotificationEvent) -> dict[str, Any]:
+    text = event.message
+    if (event.messageFormat or "").startswith("gzip"):
+        text = gzip.decompress(base64.b64decode(text)).decode()
+    found: dict[str, Any] = json.loads(text)
+    return found

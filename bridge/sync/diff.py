@@ -7,18 +7,19 @@ on storage            registered               then
 ====================  =======================  =============================================
 a directory           no                       added
 a directory           there                    stays; altered if schema or format class differ
-a directory           elsewhere, data there    kept and reported (two places claim it)
-a directory           elsewhere, no data       altered: it has moved
+a directory           elsewhere                kept and reported (two places claim it)
+a directory           by another name          stays there, and is not registered again
+one above or below    yes                      not registered, and reported
 several (collision)   yes or no                kept and reported
-none                  below the root, no data  dropped
+none                  below the root, no data  dropped, once that is proven (`Wait`)
 none                  below the root, data     kept and reported: its directory is unparsable
 none                  outside the root         kept: it was registered there on purpose
 any                   published (clustering)   stays, even without data
 ====================  =======================  =============================================
 
-The law: once the changes are made, the partitions below the root are exactly the readable
-directories with data, each with its location and the table's columns. Repeating all or some
-of the changes does not alter the result.
+The law: once the changes are made, each readable directory with data is the location of one
+partition, or reported, and each partition below the root without data is dropped or waits. All have
+the table's columns. Repeating all or some of the changes does not alter the result.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from bridge.sync.discovered_partitions import DiscoveredPartitions, Key
+from bridge.sync.places import Places, typed_keys
+from bridge.table.partition import partition_name
 
 Columns = tuple[tuple[str, str], ...]
 """Names in lower case, with types as Hive spells them."""
@@ -49,7 +52,8 @@ class RegisteredPartition:
 
     Attributes:
         name: in the metastore's spelling.
-        location: canonical URI.
+        location: canonical URI; as it is registered if it has none, empty if there is none.
+        missing: when a run first found no data there, milliseconds since the epoch, as recorded.
     """
 
     name: str
@@ -57,6 +61,7 @@ class RegisteredPartition:
     location: str
     columns: Columns
     layout: Layout
+    missing: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +92,7 @@ class Update:
     Attributes:
         was: the location before.
         schema, classes: whether its columns or its format classes are set to the table's.
+        missing: what the record shall say of when no data was found; 0 removes it, None leaves it.
     """
 
     name: str
@@ -95,6 +101,15 @@ class Update:
     location: str | None = None
     schema: bool = False
     classes: bool = False
+    missing: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Why a partition without data is not dropped yet; ``since`` is recorded as `missing`."""
+
+    reason: str
+    since: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,42 +132,65 @@ class Kept:
 
 @dataclass(slots=True)
 class Changes:
-    """Changes of partitions, in the order found."""
+    """Changes of partitions, in the order found.
+
+    Attributes:
+        later: directories to add once partitions that are registered there have moved away.
+        waiting: partitions without data that are not dropped yet.
+        unregistered: canonical URIs of directories with data that are left in no partition.
+        elsewhere: partitions that stay at another place than their name's directory, published
+            ones apart.
+        doubled: partitions that lie where another one does, and that one's name.
+    """
 
     adds: list[Key] = field(default_factory=list)
     updates: list[Update] = field(default_factory=list)
     drops: list[Drop] = field(default_factory=list)
     kept: list[Kept] = field(default_factory=list)
     unchanged: int = 0
+    later: list[Key] = field(default_factory=list)
+    waiting: list[Kept] = field(default_factory=list)
+    unregistered: list[str] = field(default_factory=list)
+    elsewhere: list[str] = field(default_factory=list)
+    doubled: list[tuple[str, str]] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.adds) + len(self.updates) + len(self.drops)
 
 
 class Occupied:
-    """Whether there is data at or below a location.
+    """Whether there is data at or below locations.
 
     Args:
         root: canonical URI of the listing.
         directories: directories with data, relative to the root.
-        elsewhere: checks locations that the listing does not cover.
+        elsewhere: looks at locations that the listing does not cover.
     """
 
     def __init__(
-        self, root: str, directories: Sequence[str], elsewhere: Callable[[str], bool]
+        self,
+        root: str,
+        directories: Sequence[str],
+        elsewhere: Callable[[Sequence[str]], Sequence[bool]],
     ) -> None:
         self._root = root
         self._sorted = sorted(d + "/" for d in directories)
         self._elsewhere = elsewhere
 
-    def __call__(self, location: str) -> bool:
+    def __call__(self, locations: Sequence[str]) -> list[bool]:
+        known = [self._listed(location) for location in locations]
+        unknown = [n for n, there in zip(locations, known, strict=True) if there is None]
+        found = iter(self._elsewhere(unknown) if unknown else ())
+        return [next(found) if there is None else there for there in known]
+
+    def _listed(self, location: str) -> bool | None:
         if location == self._root:
             return bool(self._sorted)
         if not below(self._root, location):
-            return self._elsewhere(location)
+            return None
         prefix = location[len(self._root) + 1 :] + "/"
         if any(name.startswith((".", "_")) for name in prefix.split("/")):
-            return self._elsewhere(location)  # the listing hides it, engines do not
+            return None  # the listing hides it, engines do not
         at = bisect_left(self._sorted, prefix)
         return at < len(self._sorted) and self._sorted[at].startswith(prefix)
 
@@ -162,89 +200,178 @@ def below(root: str, location: str) -> bool:
     return location == root or location.startswith(root + "/")
 
 
+def drop_at_once(absent: Sequence[RegisteredPartition]) -> list[Wait | None]:
+    """For partitions of which it is stated that they are gone."""
+    return [None] * len(absent)
+
+
 class PartitionDiff:
     """Compares storage with the metastore's partitions.
 
     Partitions are passed in parts of any size; unchanged ones are not kept in memory.
 
     Args:
-        occupied: whether there is data at or below a location (`Occupied`).
+        occupied: whether there is data at or below locations (`Occupied`).
+        wait: why partitions below the root that hold no data are not dropped, or None.
     """
 
     def __init__(
-        self, stored: DiscoveredPartitions, target: Target, occupied: Callable[[str], bool]
+        self,
+        stored: DiscoveredPartitions,
+        target: Target,
+        occupied: Callable[[Sequence[str]], Sequence[bool]],
+        wait: Callable[[Sequence[RegisteredPartition]], Sequence[Wait | None]] = drop_at_once,
     ) -> None:
         self._stored = stored
         self._target = target
         self._occupied = occupied
+        self._wait = wait
+        self._typed = typed_keys(stored.keys)
+        self._by_place = {self._place(k): k for k in stored.partitions}
         self._collided = {key for key, _ in stored.collisions}
         self._seen: set[Key] = set()
+        self._places: list[tuple[str, str]] = []
+        self._moves: dict[str, str] = {}
+        self._unsure: list[tuple[RegisteredPartition, str | None]] = []
+        self._elsewhere: list[RegisteredPartition] = []
         self._changes = Changes()
 
-    def trust(self, keys: Iterable[Key]) -> None:
-        """Treats these partitions as unchanged, since they matched after the last run."""
-        for key in keys:
+    def trust(self, partitions: Iterable[tuple[Key, str]]) -> None:
+        """Treats these partitions as unchanged, since they matched after the last run.
+
+        Args:
+            partitions: that lie in the directories of their names: values, and names.
+        """
+        for key, name in partitions:
             self._seen.add(key)
+            self._places.append((self._place(key), name))
             self._changes.unchanged += 1
 
     def take(self, registered: Iterable[RegisteredPartition]) -> None:
         for partition in registered:
             self._seen.add(partition.key)
+            if partition.location:
+                self._places.append((partition.location, partition.name))
             self._compare(partition)
 
     def changes(self) -> Changes:
-        """All changes; call it after every registered partition has been passed."""
-        self._changes.adds = [k for k in self._stored.partitions if k not in self._seen]
-        return self._changes
+        """All changes; call it once, after every registered partition has been passed."""
+        changes = self._changes
+        found = self._occupied([p.location for p, _ in self._unsure])
+        absent: list[RegisteredPartition] = []
+        for (partition, place), there in zip(self._unsure, found, strict=True):
+            if place is not None:
+                changes.unregistered.append(place)
+                reason = "there is data there, or it cannot be read," if there else "it is empty,"
+                self._keep(partition, f"{reason} and there is data in {place}: see --relocate")
+            elif there:
+                self._keep(partition, "there is data there, in directories that are not partitions")
+            else:
+                absent.append(partition)
+        for partition, wait in zip(absent, self._wait(absent), strict=True):
+            if wait is None:
+                changes.drops.append(Drop(partition.name, partition.location))
+                continue
+            changes.waiting.append(Kept(partition.name, partition.location, wait.reason))
+            self._update(partition, None, since=wait.since)
+        gone = {d.name for d in changes.drops} | {u.name for u in changes.updates if u.location}
+        changes.elsewhere = [p.name for p in self._elsewhere if p.name not in gone]
+        self._add([k for k in self._stored.partitions if k not in self._seen], absent)
+        return changes
+
+    def places(self) -> Places:
+        """Where the partitions that were passed lie once they are altered."""
+        return Places((self._moves.get(name, place), name) for place, name in self._places)
+
+    def _place(self, key: Key) -> str:
+        directory = self._stored.partitions[key].directory
+        return f"{self._target.root}/{directory}" if directory else self._target.root
 
     def _compare(self, partition: RegisteredPartition) -> None:
-        stored = self._stored.partitions.get(partition.key)
-        target = self._target
-        if target.published and partition.location.startswith(target.published):
+        place = self._place(partition.key) if partition.key in self._stored.partitions else None
+        target, location = self._target, partition.location
+        published = bool(target.published) and location.startswith(target.published)
+        if published or location == place:
             self._update(partition, None)
-        elif stored is not None:
-            place = f"{target.root}/{stored.directory}" if stored.directory else target.root
-            self._align(partition, place)
+            return
+        self._elsewhere.append(partition)
+        held = self._by_place.get(location)
+        if not location:
+            self._keep(partition, "it has no location")
+        elif place is not None and (target.relocate or self._left(location)):
+            self._update(partition, place)
+        elif place is not None:
+            self._unsure.append((partition, place))
+        elif held is not None and self._typed(held) == self._typed(partition.key):
+            self._update(partition, None)
+        elif held is not None:
+            self._keep(partition, "the directory has another name")
         elif partition.key in self._collided:
             self._keep(partition, "several directories claim these values")
-        elif not self._ours(partition.location):
+        elif not self._ours(location):
             self._keep(partition, "it is outside the table's root")
-        elif self._left(partition.location):
-            self._changes.drops.append(Drop(partition.name, partition.location, left=True))
-        elif not self._occupied(partition.location):
-            self._changes.drops.append(Drop(partition.name, partition.location))
+        elif self._left(location):
+            self._changes.drops.append(Drop(partition.name, location, left=True))
         else:
-            self._keep(partition, "there is data there, in directories that are not partitions")
+            self._unsure.append((partition, None))
 
-    def _align(self, partition: RegisteredPartition, place: str) -> None:
-        if partition.location == place:
-            self._update(partition, None)
-        elif (
-            self._target.relocate
-            or self._left(partition.location)
-            or not self._occupied(partition.location)
-        ):
-            self._update(partition, place)
-        else:
-            self._keep(partition, f"there is data there and in {place}")
+    def _add(self, keys: Sequence[Key], absent: Sequence[RegisteredPartition]) -> None:
+        """Adds directories that nobody holds."""
+        held = self.places()
+        self._changes.doubled = held.doubled
+        if not keys:
+            return
+        names = [k.name for k in self._stored.keys]
+        gone = {p.name for p in absent}
+        twins = {
+            self._typed(p.key): p
+            for p in self._elsewhere
+            if p.location not in self._by_place and p.name not in gone
+        }
+        leaving = Places((place, n) for place, n in self._places if n in self._moves)
+        for key in keys:
+            place, twin = self._place(key), twins.get(self._typed(key))
+            claim = held.claim(place)
+            if claim is None and twin is not None:
+                claim = f"the same value is registered as {twin.name} at {twin.location}"
+            if claim is None:
+                later = leaving.claim(place) is not None
+                (self._changes.later if later else self._changes.adds).append(key)
+            elif place not in held:
+                self._changes.unregistered.append(place)
+                self._changes.kept.append(Kept(partition_name(names, key), place, claim))
 
     def _keep(self, partition: RegisteredPartition, reason: str) -> None:
         self._changes.kept.append(Kept(partition.name, partition.location, reason))
         self._update(partition, None)
 
-    def _update(self, partition: RegisteredPartition, location: str | None) -> None:
+    def _update(self, partition: RegisteredPartition, location: str | None, since: int = 0) -> None:
+        """``since``: when its data was first missed; 0: it is not."""
         target = self._target
+        missing = since if since != (partition.missing or 0) else None
+        schema = partition.columns != target.columns
+        classes = partition.layout != target.layout
         if partition.layout.format != target.layout.format:
             reason = f"its files are {partition.layout.format}, the table's {target.layout.format}"
             self._changes.kept.append(Kept(partition.name, partition.location, reason))
-            return
-        schema = partition.columns != target.columns
-        classes = partition.layout != target.layout
-        if location is None and not schema and not classes:
+            location, schema, classes = None, False, False
+            if missing is None:
+                return
+        if location is None and not schema and not classes and missing is None:
             self._changes.unchanged += 1
             return
+        if location is not None:
+            self._moves[partition.name] = location
         self._changes.updates.append(
-            Update(partition.name, partition.key, partition.location, location, schema, classes)
+            Update(
+                partition.name,
+                partition.key,
+                partition.location,
+                location,
+                schema,
+                classes,
+                missing,
+            )
         )
 
     def _ours(self, location: str) -> bool:

@@ -24,6 +24,10 @@ class SyncReport:
         unparsable: directories that are not partitions, with the reason.
         collisions: partition names, with the directories that claim them.
         failed: partitions that the metastore refused, with its reason.
+        waiting: partitions without data that are not dropped yet, with location and reason.
+        held: how many of them wait because too many would be dropped at once.
+        unregistered: directories whose rows are in no partition, collisions apart.
+        doubled: partitions at the place of another one, and its name.
         unreadable: inspected files that are not of the table's format.
         left_out: columns whose type Hive does not have.
         index: report of the index job, if it ran.
@@ -51,6 +55,10 @@ class SyncReport:
     unparsable: list[tuple[str, str]] = field(default_factory=list)
     collisions: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     failed: list[tuple[str, str]] = field(default_factory=list)
+    waiting: list[tuple[str, str, str]] = field(default_factory=list)
+    held: int = 0
+    unregistered: list[str] = field(default_factory=list)
+    doubled: list[tuple[str, str]] = field(default_factory=list)
     unreadable: list[tuple[str, str]] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     index: dict[str, Any] | None = None
@@ -64,7 +72,8 @@ class SyncReport:
         """Number of partitions that differ from storage, and lines on files that no engine reads:
         a person should check them.
         """
-        own = len(self.collisions) + len(self.failed) + len(self.left)
+        own = len(self.collisions) + len(self.failed) + len(self.left) + self.held
+        own += len(self.unregistered) + len(self.doubled)
         return own + sum(view.problems for view in self.views)
 
     def to_dict(self) -> dict[str, Any]:
@@ -94,6 +103,9 @@ class SyncReport:
                 "unparsable": len(self.unparsable),
                 "collisions": len(self.collisions),
                 "failed": len(self.failed),
+                "waiting": len(self.waiting),
+                "unregistered": len(self.unregistered),
+                "doubled": len(self.doubled),
                 "unreadable": len(self.unreadable),
             },
             "table_changes": self.table_changes,
@@ -104,6 +116,12 @@ class SyncReport:
             "unparsable": [{"directory": d, "reason": r} for d, r in self.unparsable],
             "collisions": [{"partition": n, "directories": list(d)} for n, d in self.collisions],
             "failed": [{"partition": n, "reason": r} for n, r in self.failed],
+            "waiting": [
+                {"partition": n, "location": where, "reason": r} for n, where, r in self.waiting
+            ],
+            "held": self.held,
+            "unregistered": self.unregistered,
+            "doubled": [{"partition": n, "as": other} for n, other in self.doubled],
             "unreadable": [{"file": f, "reason": r} for f, r in self.unreadable],
             "left_out": self.left_out,
             "left": self.left,
@@ -125,6 +143,9 @@ def summary(report: SyncReport) -> str:
         ("unparsable", len(report.unparsable)),
         ("colliding", len(report.collisions)),
         ("failed", len(report.failed)),
+        ("waiting", len(report.waiting)),
+        ("unregistered", len(report.unregistered)),
+        ("doubled", len(report.doubled)),
     )
     told = ", ".join(f"{n:,} {word}" for word, n in counts if n or word == "unchanged")
     line = f"{report.table} {verb[report.outcome]}: {told} ({report.seconds:.1f} s)"
@@ -178,6 +199,19 @@ def _own_warnings(report: SyncReport, shown: int) -> list[str]:
         [f"! collision: {n} is claimed by {', '.join(d)}" for n, d in report.collisions], shown
     )
     lines += _some([f"! failed: {n}: {why}" for n, why in report.failed], shown)
+    lines += _some([f"! waiting: {n} at {where}: {why}" for n, where, why in report.waiting], shown)
+    if report.waiting:
+        lines.append(
+            "! until they are dropped, Trino's Hive connector fails over a partition whose "
+            "directory is gone, unless hive.ignore-absent-partitions is set; --drop-now drops them"
+        )
+    lines += _some(
+        [
+            f"! doubled: {n} lies where {one} does: its rows are read twice"
+            for n, one in report.doubled
+        ],
+        shown,
+    )
     lines += _some([f"! unreadable: {why}" for _, why in report.unreadable], shown)
     lines += _some([f"! {each}" for each in report.left], shown)
     lines += _some(

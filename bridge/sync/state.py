@@ -7,10 +7,15 @@ another version, the run compares everything.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
+import zlib
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
 
 from bridge.table.discovered import Discovered
 
@@ -18,9 +23,14 @@ ROOT_PROPERTY = "skipbridge.sync.root"
 """Marks a table that sync maintains, and records its root."""
 EXTRACTOR_PROPERTY = "skipbridge.sync.extractor"
 STATE_PROPERTY = "skipbridge.sync.state"
+MISSING_PROPERTY = "skipbridge.sync.missing_since"
+"""Of a partition: when a run first found no data there, milliseconds since the epoch."""
 INDEXED_PROPERTY = "skipbridge.sync.indexed"
 """Digest of the storage that the index was last refreshed for, once all files had settled."""
 _VERSION = 1
+_PARTS = 256
+_ODD = 0x9E3779B97F4A7C15
+_LISTED_BYTES = 1500  # a property of 4,000 characters fits into every metastore's database
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +44,11 @@ class SyncState:
         reading: how directories are read: extractor, recursion.
         newest: time of the newest file, microseconds since the epoch, by the storage's clock.
         partitions: number of registered partitions.
-        compared: time of the last full comparison, seconds since the epoch.
+        compared: time of the last full comparison, seconds since the epoch; 0: not trusted.
+        elsewhere: names of the partitions that do not lie in their name's directory; None: too many
+            to list, or not known.
+        dropped: recent drops: seconds since the epoch, and their number.
+        parts: what the directories hold, in parts (`Parts`).
     """
 
     storage: str
@@ -45,6 +59,9 @@ class SyncState:
     partitions: int
     compared: int
     version: int = _VERSION
+    elsewhere: list[str] | None = None
+    dropped: list[tuple[int, int]] = field(default_factory=list)
+    parts: str = ""
 
     def to_text(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"))
@@ -62,8 +79,29 @@ def parse_state(text: str | None) -> SyncState | None:
         found = SyncState(**json.loads(text))
     except (ValueError, TypeError):
         return None
+    try:
+        dropped = [(int(at), int(number)) for at, number in found.dropped]
+    except (ValueError, TypeError):
+        return None
     whole = all(isinstance(n, int) for n in (found.newest, found.partitions, found.compared))
-    return found if whole and found.version == _VERSION else None
+    whole = (
+        whole
+        and isinstance(found.parts, str)
+        and (
+            found.elsewhere is None
+            or (
+                isinstance(found.elsewhere, list)
+                and all(isinstance(n, str) for n in found.elsewhere)
+            )
+        )
+    )
+    return replace(found, dropped=dropped) if whole and found.version == _VERSION else None
+
+
+def listed(names: Iterable[str]) -> list[str] | None:
+    """The names as a state lists them; None if they are too many for a table property."""
+    found = sorted(names)
+    return found if sum(len(n.encode()) + 3 for n in found) <= _LISTED_BYTES else None
 
 
 def storage_digest(directories: Discovered) -> str:
@@ -79,3 +117,51 @@ def text_digest(parts: Iterable[str]) -> str:
     """A digest of texts; their order matters."""
     joined = "\0".join(parts).encode("utf-8", "surrogateescape")
     return hashlib.blake2b(joined, digest_size=16).hexdigest()
+
+
+class Parts:
+    """What directories hold, in parts: tells which of them may have changed without any new time.
+
+    Files that are copied with their old times change the number of files and bytes alone. The text
+    has one number for each part of the directories, a sum over them, so directories that were added
+    may be taken out of it again.
+    """
+
+    def __init__(self, directories: Discovered) -> None:
+        rows = directories.rows
+        paths = directories.paths
+        hashes = np.fromiter(
+            (zlib.crc32(p.encode("utf-8", "surrogateescape")) for p in paths),
+            np.uint64,
+            len(paths),
+        )
+        self._part = hashes % np.uint64(_PARTS)
+        for name in ("files", "bytes", "newest"):
+            hashes = (hashes ^ rows[name].to_numpy().astype(np.uint64)) * np.uint64(_ODD)
+            hashes ^= hashes >> np.uint64(29)
+        self._hashes = hashes & np.uint64(0xFFFFFF)
+
+    def text(self) -> str:
+        return base64.b64encode(self._sums(self._hashes)).decode()
+
+    def changed(self, text: str, added: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """The directories of parts that changed by more than what was added.
+
+        Args:
+            text: of the last run.
+            added: which directories the last run did not have.
+        """
+        now = base64.b64encode(self._sums(np.where(added, np.uint64(0), self._hashes)))
+        old = text.encode()
+        if len(old) != len(now):
+            return np.ones(len(self._part), np.bool_)
+        step = 4  # characters, of 3 bytes
+        differs = np.array(
+            [now[i : i + step] != old[i : i + step] for i in range(0, len(now), step)]
+        )
+        return differs[self._part.astype(np.int64)]
+
+    def _sums(self, hashes: npt.NDArray[np.uint64]) -> bytes:
+        sums = np.zeros(_PARTS, np.uint64)
+        np.add.at(sums, self._part.astype(np.int64), hashes)
+        return b"".join(int(s & np.uint64(0xFFFFFF)).to_bytes(3, "big") for s in sums)

@@ -58,7 +58,12 @@ class RealLake(SyncLake):
     """The laws' lake over a real metastore."""
 
     def sync(self, **options: Any) -> SyncReport:
-        wanted: dict[str, Any] = {"hold_wider": True, "drop_all": True, **options}
+        wanted: dict[str, Any] = {
+            "hold_wider": True,
+            "drop_now": True,
+            "drop_all": True,
+            **options,
+        }
         request = SyncRequest(TableName(self.metastore.database, "t"), str(self.root), **wanted)
         return TableSync(self.metastore, LocalStorage(), request, self.settings).run()
 

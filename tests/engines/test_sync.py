@@ -149,7 +149,8 @@ def test_two_processes_at_once(
     write(root, *(f"p={i}" for i in range(60)))
     # On Derby, Hive 2.3 holds up one who alters while another drops for half a minute.
     later = "longer" if metastore_name == "metastore_401" else "first"
-    both = [*command(running, name, "--location", root, "--sync-batch-partitions", 7)]
+    words = (name, "--location", root, "--sync-batch-partitions", 7, "--drop-now", "--drop-all")
+    both = command(running, *words)
     for changed in range(2):
         done = [subprocess.Popen(both, stdout=subprocess.PIPE, text=True) for _ in range(2)]
         reports = [json.loads(p.communicate(timeout=600)[0]) for p in done]
@@ -248,8 +249,8 @@ def refused(result: Result, code: str, *words: str, status: int = 2) -> None:
     assert result.exit_code == status
 
 
-def done(result: Result) -> dict[str, Any]:
-    assert result.exit_code == 0, result.output
+def done(result: Result, status: int = 0) -> dict[str, Any]:
+    assert result.exit_code == status, result.output
     found: dict[str, Any] = json.loads(result.stdout)
     return found
 
@@ -274,11 +275,13 @@ def test_a_dry_run_shows_the_difference_and_changes_nothing(
     assert run(name, "--location", root).exit_code == 0
     shutil.rmtree(root / "p=3")
     write(root, "p=40", schema="wider")
-    found = done(run(name, "--dry-run", "--output", "json"))
+    waiting = done(run(name, "--dry-run", "--output", "json"))
+    assert not waiting["dropped"] and [w["partition"] for w in waiting["waiting"]] == ["p=3"]
+    found = done(run(name, "--dry-run", "--drop-now", "--output", "json"))
     assert (found["outcome"], found["added"], found["dropped"]) == ("planned", ["p=40"], ["p=3"])
     assert found["table_changes"] == ["~ column id int -> bigint"]
     assert {u["change"] for u in found["updated"]} == {"columns of the table"}
-    assert done(run(name, "--output", "json"))["counts"]["updated"] == 29
+    assert done(run(name, "--drop-now", "--output", "json"))["counts"]["updated"] == 29
     assert done(run(name, "--output", "json"))["outcome"] == "in step"
 
 
@@ -372,8 +375,8 @@ def test_unparsable_directories_and_collisions(
 ) -> None:
     root = tmp_path / "t"
     write(root, "p=1", "p=a b", "odd", "p=2/deeper")
-    found = done(run(name, "--location", root, "--output", "json"))
-    assert found["counts"]["unparsable"] == 2
+    found = done(run(name, "--location", root, "--output", "json"), 3)
+    assert found["counts"]["unparsable"] == found["counts"]["unregistered"] == 2
     assert {u["directory"] for u in found["unparsable"]} == {"odd", "p=2/deeper"}
     database = name.partition(".")[0]
     with metastore.client() as client:
@@ -583,7 +586,8 @@ def test_thirty_tables_several_at_once(
         shutil.rmtree(tmp_path / f"t{i}" / "p=1")
         write(tmp_path / f"t{i}", "p=100", schema="wider")
     shutil.rmtree(tmp_path / "t29")
-    assert summary() == {"tables": 30, "synced": 10, "in_step": 19, "failed": 1}
+    after = {"tables": 30, "synced": 10, "in_step": 19, "failed": 1}
+    assert summary("--drop-now") == after
     with metastore.client() as client:
         for i in range(30):
             expected = ["p=100", f"p={i + 2}"] if i % 3 == 0 else ["p=1", f"p={i + 2}"]

@@ -135,7 +135,7 @@ def test_a_table_on_s3(sync: Any, endpoint: str, uri: str) -> None:
         storage.delete(gone)
         storage.delete(f"s3://{BUCKET}/lake/t/day=0/city=a b/.hidden")
         put("day=12/city=b", extra=["x", "y"])
-        again = sync("--index")
+        again = sync("--drop-now", "--index")
         assert again["dropped"] == [names[0]] == ["day=0/city=a b"]
         assert again["added"] == ["day=12/city=b"]
         assert again["counts"]["updated"] == 11  # the new column

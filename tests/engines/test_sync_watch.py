@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import time
@@ -11,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from bridge.jobs.sync.watch import Events
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.maven import Artifact, artifact_file
+from bridge.sync.state import MISSING_PROPERTY
 from tests.engines.conftest import RunningMetastore
 from tests.engines.sync_real_lake import command, write
 
@@ -92,6 +95,34 @@ def test_watching_and_listening(recording: RunningMetastore, tmp_path: Path) -> 
     assert process.returncode == 0, err
     statuses = [json.loads(line)["status"] for line in _documents(out)]
     assert statuses.count("synced") >= 3
+
+
+def test_a_mark_of_missing_data_is_no_change_by_others(
+    recording: RunningMetastore, tmp_path: Path
+) -> None:
+    root = tmp_path / "t"
+    write(root, "p=1", "p=2")
+    words = command(recording, "marked.t", "--location", root)
+    subprocess.run(words, capture_output=True, check=True)
+    with recording.client() as client:
+        events = Events(client)
+        events.begin()
+
+        def marks() -> bool:
+            (found,) = client.get_partitions_by_names("marked", "t", ["p=2"]).partitions
+            return MISSING_PROPERTY in found.parameters
+
+        shutil.rmtree(root / "p=2")
+        for there in (True, False):  # and data returns
+            subprocess.run(words, capture_output=True, check=True)
+            touched = events.touched()
+            assert marks() is there
+            assert "marked.t" in touched.changed and not touched.altered
+            write(root, "p=2")
+        (other,) = client.get_partitions_by_names("marked", "t", ["p=2"]).partitions
+        other.sd.location = f"file:{root}/p=1"
+        client.alter_partitions("marked", "t", [other], {"DO_NOT_UPDATE_STATS": "true"})
+        assert events.touched().altered == {"marked.t"}
 
 
 def _documents(text: str) -> list[str]:

@@ -62,7 +62,7 @@ _STEPS: st.SearchStrategy[Step] = st.one_of(
     st.builds(Remove, _DIRECTORIES, st.booleans()),
     st.builds(
         Meddle,
-        st.sampled_from(["forget", "columns", "elsewhere", "nowhere", "outside", "void"]),
+        st.sampled_from(["forget", "columns", "elsewhere", "nowhere", "outside", "void", "beside"]),
         _VALUES,
     ),
 )

@@ -10,6 +10,7 @@ import copy
 import io
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -248,6 +249,7 @@ class SyncLake:
     def sync(self, **options: Any) -> SyncReport:
         wanted: dict[str, Any] = {
             "hold_wider": True,
+            "drop_now": True,
             "drop_all": True,
             "keys": KEY_COLUMNS,
             **options,
@@ -279,12 +281,13 @@ class SyncLake:
             case "columns" if known is not None:
                 known.sd = copy.deepcopy(known.sd)
                 known.sd.cols = known.sd.cols[:1]
-            case "elsewhere" | "nowhere" | "outside" | "void":
+            case "elsewhere" | "nowhere" | "outside" | "void" | "beside":
                 place = {
                     "elsewhere": self.root / "odd",
                     "nowhere": self.root / "p=1" / "never",
                     "outside": self.base / "outside",
                     "void": self.base / "void",
+                    "beside": self.root / "p=1" / "q=1",  # by another name, as a rule
                 }[step.what]
                 if step.what == "outside":
                     place.mkdir(exist_ok=True)
@@ -343,7 +346,7 @@ class SyncLake:
             assert not wanted
             return
         columns = [(c.name, c.type) for c in record.sd.cols]
-        held = dict(columns)
+        types = dict(columns)
         occupied = [self.root / d for d in self.data_directories()]
         for values, partition in self.metastore.partitions.items():
             place = places[values]
@@ -353,12 +356,17 @@ class SyncLake:
                 continue
             lives = any(d == place or place in d.parents for d in occupied)
             outside = self.root not in place.parents
-            assert lives or outside or values in colliding, f"{values} at {place} has no data"
+            left = outside or values in colliding or values in wanted  # moves only if told
+            assert lives or left, f"{values} at {place} has no data"
+        held = Counter(places.values())
+        for place, number in (held - Counter((before or {}).values())).items():
+            assert before is None or held[place] == number == 1, f"{place} is registered again"
         for values, directory in wanted.items():
-            assert values in self.metastore.partitions, f"{directory} is not registered"
+            known = values in self.metastore.partitions or self.root / directory in held
+            assert known, f"{directory} is not registered"
             for file in (self.root / directory).glob("*.parquet"):
                 for name, type_ in _schema_of(file).items():
-                    assert (held[name], type_) in HOLDS, f"{name} {type_} in {file}"
+                    assert (types[name], type_) in HOLDS, f"{name} {type_} in {file}"
 
 
 def _decoded(text: str) -> str:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from bridge.errors import InvalidRequest, SchemaNotFound, TableExists, TableNotFound
 from bridge.file_formats.registry import file_format
 from bridge.index.replacements import home
+from bridge.jobs.sync.absence import Absence, dropped_lately
 from bridge.jobs.sync.file_options import FileFormatOptions, declared
 from bridge.jobs.sync.metastore import (
     RegisteredTable,
@@ -37,15 +38,18 @@ from bridge.jobs.sync.request import SyncRequest, SyncSettings
 from bridge.jobs.sync.storage import Place, SyncStorage, place_of
 from bridge.metastore.batches import BatchSettings, fetch_partitions
 from bridge.metastore.client import MetastoreClient
+from bridge.storage.uri import relative
 from bridge.sync.diff import Changes, Kept, Occupied, PartitionDiff, Target
 from bridge.sync.discovered_partitions import DiscoveredPartitions, DiscoveryContext, discover
 from bridge.sync.extractors import find_extractor
+from bridge.sync.places import typed_keys
 from bridge.sync.report import SyncReport
 from bridge.sync.schema import Evolution, evolve, read_schemas, refuse, thinned
 from bridge.sync.state import (
     EXTRACTOR_PROPERTY,
     ROOT_PROPERTY,
     STATE_PROPERTY,
+    Parts,
     SyncState,
     parse_state,
     storage_digest,
@@ -73,6 +77,7 @@ class Plan:
         table_changes: changes of the table itself, one line each, as in a diff.
         digest: digest of storage.
         in_step: storage, too, matches the last run's state, so nothing needs comparing.
+        dropped: the drops of former runs that the brake still counts.
         files: how the files of a new table are declared.
     """
 
@@ -89,6 +94,7 @@ class Plan:
     table_changes: list[str] = field(default_factory=list)
     digest: str = ""
     in_step: bool = False
+    dropped: list[tuple[int, int]] = field(default_factory=list)
     files: FileFormatOptions = field(default_factory=FileFormatOptions)
 
     @property
@@ -122,6 +128,7 @@ class Comparison:
         self._settings = settings
         self._report = report
         self._files_columns: tuple[Column, ...] = ()
+        self._begun = int(time.time() * 1000)
 
     def compare(self) -> Plan:
         """Errors: those of `bridge.jobs.sync.table.TableSync.run`."""
@@ -135,12 +142,18 @@ class Comparison:
             (partition_name(plan.keys, key), claimants) for key, claimants in plan.stored.collisions
         ]
         plan.digest = storage_digest(plan.directories)
-        if plan.quick and plan.state is not None and plan.state.storage == plan.digest:
+        report.unregistered = [directory for directory, _ in plan.stored.unparsable]
+        same = plan.quick and plan.state is not None and plan.state.storage == plan.digest
+        whole = not plan.stored.keys or len(plan.names) == len(plan.stored.partitions)
+        if same and whole and plan.state is not None and not plan.state.elsewhere:
             plan.in_step = True
             report.unchanged = report.partitions = len(plan.names)
             return plan
         self._refuse_foreign(plan.directories, plan.table)
-        evolution = self._evolution(plan)
+        if same and plan.table is not None:  # columns do not change where no file did
+            evolution = evolve(plan.table.columns, (), plan.stored.keys)
+        else:
+            evolution = self._evolution(plan)
         plan.columns = evolution.columns
         report.left_out = list(evolution.left_out)
         if plan.table is not None and plan.table.keys:
@@ -149,8 +162,13 @@ class Comparison:
             plan.changes.adds = list(plan.stored.partitions)
         self._leave_replaced(plan)
         plan.table_changes = self._table_changes(plan, evolution)
-        report.unchanged = plan.changes.unchanged
-        report.kept = [(k.name, k.location, k.reason) for k in plan.changes.kept]
+        changes = plan.changes
+        report.unchanged = changes.unchanged
+        report.kept = [(k.name, k.location, k.reason) for k in changes.kept]
+        report.waiting = [(w.name, w.location, w.reason) for w in changes.waiting]
+        root = plan.place.root
+        report.unregistered += [relative(root, uri) or "" for uri in changes.unregistered]
+        report.doubled = changes.doubled
         return plan
 
     def _read(self) -> Plan:
@@ -189,7 +207,12 @@ class Comparison:
         if spark is None:
             spark = len(names) >= self._settings.spark_from > 0
         context = DiscoveryContext(
-            partial(self._storage.look, spark=spark, format=recognised(properties)),
+            partial(
+                self._storage.look,
+                spark=spark,
+                required=bool(request.spark),
+                format=recognised(properties),
+            ),
             reader,
             table.keys if table is not None else None,
             request.keys,
@@ -275,7 +298,8 @@ class Comparison:
         if state is None or table is None or request.full or request.relocate:
             return False
         return (
-            time.time() - state.compared < self._settings.compare_all_after
+            state.elsewhere is not None
+            and time.time() - state.compared < self._settings.compare_all_after
             and table.location == plan.place.root
             and table.properties.get(ROOT_PROPERTY) == plan.place.root
             and state.reading == self.reading(plan.extractor)
@@ -295,7 +319,14 @@ class Comparison:
         if plan.quick and plan.state is not None:
             known = {key_of(n) for n in plan.names}
             new = {p.row for k, p in plan.stored.partitions.items() if k not in known}
-            looked_at = [r for r in rows if r in new or newest[r] >= plan.state.newest]
+            newer = newest >= plan.state.newest
+            newer[list(new)] = True
+            # Files that were copied with their times are in one of these, too.
+            added = np.zeros(len(newer), np.bool_)
+            added[list(new)] = True
+            changed = Parts(plan.directories).changed(plan.state.parts, added)
+            certain, possible = ([r for r in rows if w[r]] for w in (newer, changed & ~newer))
+            looked_at = sorted([*certain, *self._room(possible, len(certain))])
         found = self._look(plan, looked_at)
         if found.conflicting or found.narrower:
             if len(looked_at) < len(rows):
@@ -305,6 +336,13 @@ class Comparison:
             table = plan.table.columns if plan.table is not None else ()
             refuse(str(self._request.name), found, table, self._files_columns)
         return found
+
+    def _room(self, rows: Sequence[int], used: int) -> Sequence[int]:
+        """As many of the rows as footers may still be read."""
+        most = self._settings.schema_sample
+        if not most:
+            return rows
+        return thinned(rows, most - used) if used < most else ()
 
     def _look(self, plan: Plan, rows: Sequence[int]) -> Evolution:
         files = self._files(plan, rows)
@@ -361,13 +399,25 @@ class Comparison:
             self._request.relocate,
             published_below(plan.place.root),
         )
-        occupied = Occupied(plan.place.root, plan.directories.paths, self._storage.holds_data)
-        diff = PartitionDiff(plan.stored, target, occupied)
+        report, root = self._report, plan.place.root
+        plan.dropped = dropped_lately(plan.state.dropped if plan.state else (), time.time())
+        absence = Absence(
+            self._storage,
+            root,
+            self._request,
+            self._settings,
+            self._begun,
+            registered=len(plan.names),
+            recent=sum(number for _, number in plan.dropped) + len(report.dropped),
+            nothing=not len(plan.directories),
+        )
+        occupied = Occupied(root, plan.directories.paths, self._storage.occupied)
+        diff = PartitionDiff(plan.stored, target, occupied, absence)
         wanted = plan.names
         if plan.quick and columns == table.target_columns:
-            by_key = {key_of(n): n for n in plan.names}
-            diff.trust(k for k in by_key if k in plan.stored.partitions)
-            wanted = [n for k, n in by_key.items() if k not in plan.stored.partitions]
+            wanted = self._untrusted(plan)
+            some = set(wanted)
+            diff.trust((key_of(n), n) for n in plan.names if n not in some)
         weight = 600 + sum(len(n) + len(t) + 20 for n, t in columns)
         cap = max(10, min(1000, _FETCHED_BYTES // weight))
         sizes = BatchSettings(start=min(100, cap), cap=cap, parallelism=self._settings.parallelism)
@@ -375,10 +425,38 @@ class Comparison:
         with fetch_partitions(self._client, name.schema, name.table, wanted, sizes) as stream:
             for batch in stream:
                 diff.take(
-                    registered_partition(n, record)
+                    registered_partition(n, record, root)
                     for n, record in zip(batch.names, batch.partitions, strict=True)
                 )
-        return diff.changes()
+        changes = diff.changes()
+        report.held = absence.held
+        if self._request.dry_run:
+            changes.adds += changes.later
+        registered = diff.places()
+        report.unregistered = [
+            directory
+            for directory in report.unregistered
+            if not registered.holds(plan.directories.uri(directory), self._settings.recursive)
+        ]
+        return changes
+
+    def _untrusted(self, plan: Plan) -> list[str]:
+        """The partitions that a quick run compares.
+
+        They are those without a directory of their name, those that lie elsewhere, and those that
+        have the typed values of a new directory.
+        """
+        assert plan.state is not None
+        stored, elsewhere = plan.stored.partitions, set(plan.state.elsewhere or ())
+        keys = {name: key_of(name) for name in plan.names}
+        typed = typed_keys(plan.stored.keys)
+        known = set(keys.values())
+        new = {typed(key) for key in stored if key not in known}
+        return [
+            name
+            for name, key in keys.items()
+            if key not in stored or name in elsewhere or (new and typed(key) in new)
+        ]
 
     def _leave_replaced(self, plan: Plan) -> None:
         """Leaves directories unregistered that were left when they were published elsewhere."""

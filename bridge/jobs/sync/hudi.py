@@ -45,6 +45,7 @@ from bridge.jobs.sync.storage import Place, SyncStorage, place_of
 from bridge.metastore.batches import BatchSettings, fetch_partitions
 from bridge.metastore.client import MetastoreClient
 from bridge.storage.port import Storage
+from bridge.storage.uri import relative
 from bridge.sync.diff import Changes, PartitionDiff, Target
 from bridge.sync.discovered_partitions import DiscoveredPartitions, read_directories
 from bridge.sync.hudi_partitions import key_columns, partition_extractor
@@ -334,12 +335,15 @@ class _RecordSync:
         inside = f"{root}/"
         living = set(plan.stored.directories.paths)
 
-        def occupied(location: str) -> bool:
+        def holds_files(location: str) -> bool:
             if not location.startswith(inside):
                 return location == root
             path = location[len(inside) :]
             # A run that looks at some partitions knows nothing of others.
             return path not in plan.dead if plan.quick else path in living
+
+        def occupied(locations: Sequence[str]) -> list[bool]:
+            return [holds_files(location) for location in locations]
 
         diff = PartitionDiff(plan.stored, target, occupied)
         sizes = BatchSettings(start=_FETCHED, cap=_FETCHED, parallelism=self._settings.parallelism)
@@ -347,19 +351,21 @@ class _RecordSync:
         with fetch_partitions(self._client, schema, name, list(names), sizes) as stream:
             for batch in stream:
                 diff.take(
-                    registered_partition(n, record)
+                    registered_partition(n, record, root)
                     for n, record in zip(batch.names, batch.partitions, strict=True)
                 )
         changes = diff.changes()
         if left is not None:  # the SerDe's parameters name the root too
             changes.updates = [replace(u, classes=True) for u in changes.updates]
-        # Another sync may have read other values from a path: registered twice, its rows would be
-        # read twice.
-        taken = {k.location for k in changes.kept}
-        partitions = plan.stored.partitions
-        changes.adds = [
-            k for k in changes.adds if f"{inside}{partitions[k].directory}" not in taken
+        if self._request.dry_run:
+            changes.adds += changes.later
+        self._report.unregistered = [
+            directory
+            for directory, _ in plan.stored.unparsable
+            if not diff.places().holds(plan.stored.directories.uri(directory), recursive=False)
         ]
+        self._report.unregistered += [relative(root, uri) or "" for uri in changes.unregistered]
+        self._report.doubled = changes.doubled
         return changes
 
     def _write(self, plan: HudiPlan, progress: Progress) -> bool:
@@ -377,7 +383,7 @@ class _RecordSync:
         if written.changed:
             return False
         names = (set(plan.names) | set(written.added)) - set(written.dropped)
-        return self._remember(plan, table, names)
+        return self._remember(plan, table, names) and (bool(report.failed) or not changes.later)
 
     def _write_table(self, plan: HudiPlan) -> bool:
         plan.record.parameters[STATE_PROPERTY] = begun()
@@ -401,7 +407,8 @@ class _RecordSync:
             return False
         if self._report.failed:
             return True  # the next run retries them
-        position = self._position
+        position, changes = self._position, plan.changes
+        left = changes.kept or changes.elsewhere or plan.stored.collisions or plan.stored.unparsable
         quick = plan.quick and plan.state is not None
         state = HudiSyncState(
             position.last,
@@ -411,7 +418,7 @@ class _RecordSync:
             text_digest(sorted(names)),
             text_digest(fresh.digest_parts()),
             # Partitions that were left alone are looked at each time.
-            plan.extractor + (" kept" if plan.changes.kept or plan.stored.collisions else ""),
+            plan.extractor + (" kept" if left else ""),
             len(names),
             plan.state.compared if quick and plan.state is not None else int(time.time()),
         )

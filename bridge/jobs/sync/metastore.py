@@ -8,19 +8,18 @@ and what changed meanwhile is compared again. The window that remains is one cal
 from __future__ import annotations
 
 import copy
+import re
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from bridge.errors import MetastoreFailure, UnsupportedTable
+from bridge.errors import MetastoreFailure
 from bridge.file_formats.registry import read_formats
 from bridge.jobs.create_table import thrift_columns, thrift_table
 from bridge.jobs.sync.file_options import FileFormatOptions
-from bridge.jobs.sync.write_batches import BatchLimits, batches
+from bridge.jobs.sync.write_batches import Batches, BatchLimits
 from bridge.metastore import records
 from bridge.metastore.calls import RolledBack
 from bridge.metastore.classify import (
@@ -32,7 +31,9 @@ from bridge.metastore.client import MetastoreClient
 from bridge.storage.uri import canonical
 from bridge.sync.diff import Columns, Drop, Layout, RegisteredPartition, Update
 from bridge.sync.discovered_partitions import Key
+from bridge.sync.places import resolved
 from bridge.sync.spark_schema import follow
+from bridge.sync.state import MISSING_PROPERTY
 from bridge.table.model import Column, Table, TableName
 from bridge.table.partition import NULL_MARKER, parse_partition_name
 from bridge.types import parse_hive_type
@@ -42,9 +43,9 @@ from bridge.types import parse_hive_type
 # be other than 0 only on HDFS.
 _CODED_FILES = "numFilesErasureCoded"
 _NO_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
-_MOST_FAILURES = 50
 _CHANGED = "transient_lastDdlTime"
 _TRIES = 5
+_DIGITS = re.compile("[0-9]{1,18}")
 T = TypeVar("T")
 
 
@@ -179,18 +180,16 @@ def _layout(descriptor: records.StorageDescriptor) -> Layout:
     )
 
 
-def registered_partition(name: str, record: records.Partition) -> RegisteredPartition:
-    if record.sd is None or not record.sd.location:
-        raise MetastoreFailure(
-            f"partition {name} of {record.dbName}.{record.tableName} has no location",
-            "set one with ALTER TABLE ... PARTITION ... SET LOCATION, or drop it",
-        )
+def registered_partition(name: str, record: records.Partition, root: str) -> RegisteredPartition:
+    """A partition of a table at ``root``, a canonical URI."""
+    missing = (record.parameters or {}).get(MISSING_PROPERTY, "")
     return RegisteredPartition(
         name,
         key_of(name),
-        canonical(record.sd.location),
+        resolved(record.sd.location, root) if record.sd.location else "",
         plain_columns(record.sd.cols or []),
         _layout(record.sd),
+        int(missing) if _DIGITS.fullmatch(missing) else None,
     )
 
 
@@ -266,10 +265,8 @@ class Writer:
     Alterations and drops run one after another: they share rows of the metastore's database (that
     of the former columns, for one), and on Derby they wait for each other's locks until one fails.
 
-    If the metastore refuses a batch, the batch is halved until the failing partitions are alone: an
-    event of 200 partitions is too long for the metastore of Hive 2.3 on Derby, one of 20 is not.
-    Partitions that it still refuses are in ``failed``; not those of which it rolled a change back
-    for another's, the last of which is in ``met``.
+    Partitions that the metastore refuses are in ``failed``, with its reason; not those of which it
+    rolled a change back for another's, the last of which is in ``met``.
 
     Before each write the records are read again. What another job has added, moved or dropped since
     the comparison, or a batch of a table that was changed, is left alone, and ``changed`` is set.
@@ -283,12 +280,8 @@ class Writer:
     failed: list[tuple[str, str]] = field(default_factory=list)
     met: RolledBack | None = None
     changed: bool = False
-    _count: int = 0
     _third: dict[str, str] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def __post_init__(self) -> None:
-        self._count = self.limits.count
 
     @property
     def name(self) -> tuple[str, str]:
@@ -317,7 +310,8 @@ class Writer:
         def size(p: NewPartition) -> int:
             return columns + 500 + len(p.spelled.encode()) + 2 * len(p.name.encode())
 
-        return self._carry_out(partitions, size, lambda p: p.name, send, self.parallelism)
+        fitting = [p for p in partitions if not self._too_long(p)]
+        return self._carry_out(fitting, size, lambda p: p.name, send, self.parallelism)
 
     def alter(self, updates: Iterable[tuple[Update, str | None]]) -> list[str]:
         """Updates partitions to the table's columns and classes, and to a new location if given.
@@ -377,8 +371,8 @@ class Writer:
         if not places or not self._as_decided():
             return {}
         found = self.client.get_partitions_by_names(*self.name, list(places))
-        read = zip(found.names, found.partitions, strict=True)
-        same = {n: r for n, r in read if registered_partition(n, r).location == places[n]}
+        read, root = zip(found.names, found.partitions, strict=True), self.table.location
+        same = {n: r for n, r in read if registered_partition(n, r, root).location == places[n]}
         self.changed |= len(same) < len(places)
         return same
 
@@ -417,6 +411,10 @@ class Writer:
             record.sd.serdeInfo = own.serdeInfo
         if spelled is not None:
             record.sd.location = spelled
+        if update.missing is not None:
+            record.parameters = {**(record.parameters or {}), MISSING_PROPERTY: str(update.missing)}
+            if not update.missing:
+                del record.parameters[MISSING_PROPERTY]
 
     def _carry_out(
         self,
@@ -427,48 +425,22 @@ class Writer:
         parallelism: int,
     ) -> list[str]:
         """Sends all items in batches, a few concurrently; returns the completed names in order."""
-        done: list[str] = []
-        ahead: deque[Future[list[str]]] = deque()
-        with ThreadPoolExecutor(parallelism, "skipbridge-sync") as pool:
-            try:
-                for batch in batches(items, size, self.limits):
-                    while len(ahead) >= parallelism:
-                        done += self._finished(ahead.popleft())
-                    ahead.append(pool.submit(self._attempt, batch, name, send))
-                while ahead:
-                    done += self._finished(ahead.popleft())
-            except BaseException:
-                for future in ahead:
-                    future.cancel()
-                raise
-        return done
-
-    def _finished(self, future: Future[list[str]]) -> list[str]:
-        names = future.result()
-        self.progress(len(names))
-        return names
-
-    def _attempt(
-        self, batch: Sequence[T], name: Callable[[T], str], send: Callable[[Sequence[T]], list[str]]
-    ) -> list[str]:
-        if len(batch) > self._count:  # the metastore refused this many before
-            step = self._count
-            parts = [batch[i : i + step] for i in range(0, len(batch), step)]
-            return [n for part in parts for n in self._attempt(part, name, send)]
+        job = Batches(name, send, self.limits, parallelism, self.progress)
         try:
-            return send(batch)
-        except (MetastoreFailure, UnsupportedTable) as error:
-            if len(batch) == 1 and isinstance(error, RolledBack):
-                self.met = error
-                return []
-            if len(batch) == 1:
-                with self._lock:
-                    self.failed.append((name(batch[0]), error.message))
-                    if len(self.failed) >= _MOST_FAILURES:
-                        raise  # the cause is not a single partition
-                return []
-            half = len(batch) // 2
-            with self._lock:
-                self._count = max(1, min(self._count, half))
-            parts = [batch[:half], batch[half:]]
-            return [n for part in parts for n in self._attempt(part, name, send)]
+            return job.run(list(items), size)
+        finally:
+            self.failed += job.failed
+            self.met = job.met or self.met
+
+    def _too_long(self, new: NewPartition) -> bool:
+        """Whether a column of the metastore's database cannot hold it, which is then in `failed`.
+
+        A metastore of Hive 2.3 tries a refused call for 20 seconds, and refuses the whole batch.
+        """
+        for what, text, most in (("name", new.name, 767), ("location", new.spelled, 4000)):
+            length = len(text.encode("utf-16-le", "surrogatepass")) // 2
+            if length > most:
+                reason = f"its {what} has {length} characters; a metastore holds {most}"
+                self.failed.append((new.name, reason))
+                return True
+        return False

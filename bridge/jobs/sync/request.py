@@ -22,8 +22,9 @@ class SyncRequest:
         dry_run: only reports the changes.
         move: the table's root has moved to ``location``.
         relocate: partitions registered elsewhere return to their directory below the root.
+        drop_now: partitions without data are dropped by this run, without waiting for another.
         hold_wider: accepts files narrower than the table's types; the table keeps its types.
-        drop_all: accepts empty storage, which otherwise is an error.
+        drop_all: drops however many partitions; accepts empty storage, which otherwise is an error.
         spark: lists with Spark; None: only from a number of partitions on.
         format: of the files of a new table; None: as the files say themselves.
         columns: of a new table whose files do not tell them.
@@ -41,6 +42,7 @@ class SyncRequest:
     move: bool = False
     relocate: bool = False
     hold_wider: bool = False
+    drop_now: bool = False
     drop_all: bool = False
     spark: bool | None = None
     format: str | None = None
@@ -64,6 +66,7 @@ class SyncSettings:
     compare_all_after: float = 86400.0
     spark_from: int = 50_000
     recheck_after: float = 30.0
+    drop_after: float = 3600.0
     recursive: bool = False
     threads: int = 16
     quiet: float = 1.1
@@ -77,6 +80,7 @@ class SyncSettings:
             config.seconds("sync.compare_all_after"),
             config.integer("sync.spark_from"),
             config.seconds("sync.recheck_after"),
+            config.seconds("sync.drop_after"),
             config.flag("planner.recursive"),
             max(1, config.integer("planner.listing_threads")),
         )

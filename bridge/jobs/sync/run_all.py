@@ -22,7 +22,7 @@ import difflib
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,9 @@ class Outcome:
         return found
 
 
-def read_jobs(file: Path, *, full: bool = False, dry_run: bool = False) -> list[SyncJob]:
+def read_jobs(
+    file: Path, *, full: bool = False, dry_run: bool = False, drop_now: bool = False
+) -> list[SyncJob]:
     """Reads the tables of a file.
 
     Errors:
@@ -90,7 +92,8 @@ def read_jobs(file: Path, *, full: bool = False, dry_run: bool = False) -> list[
             raise InvalidConfiguration(f"{file}: {entry!r} is not a table", "write [[tables]]")
         where = f"{file} [[tables]] {entry.get('name', number)}"
         _only(entry, _KNOWN, where)
-        jobs.append(_job({**defaults, **entry}, where, full, dry_run))
+        job = _job({**defaults, **entry}, where, full, dry_run)
+        jobs.append(replace(job, request=replace(job.request, drop_now=drop_now)))
     names = [str(job.request.name) for job in jobs]
     twice = next((n for n in names if names.count(n) > 1), None)
     if twice is not None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
-from bridge.errors import InvalidRequest, StorageFailure
+from bridge.errors import EnvironmentMissing, InvalidRequest, InvalidUri, StorageFailure
 from bridge.jobs.compose import absolute_location
 from bridge.storage.port import Storage, data_files
 from bridge.storage.uri import canonical
 from bridge.table.discovered import Discovered
 from bridge.table.registry import DIRECTORY, format_named
 
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 Lister = Callable[[str], Discovered]
 # Hadoop's names of the scheme s3; Hive and Spark open only these.
@@ -84,19 +86,30 @@ class SyncStorage:
         self._recursive = recursive
         self._lister = lister
 
-    def look(self, root: str, *, spark: bool, format: str = DIRECTORY) -> Discovered:
+    def look(
+        self, root: str, *, spark: bool, required: bool = False, format: str = DIRECTORY
+    ) -> Discovered:
         """All directories with data below a root.
 
         Args:
+            required: Spark must list it; otherwise threads do where Spark cannot start.
             format: the table format; only directory tables are listed with Spark.
 
         Errors:
             UnsupportedTable: the format is not installed.
+            EnvironmentMissing: Spark is required and cannot start.
         """
-        if spark and self._lister is not None and format == DIRECTORY:
-            self.listed_by = "spark"
-            return self._lister(root)
         self.listed_by = "threads"
+        if spark and self._lister is not None and format == DIRECTORY:
+            try:
+                found = self._lister(root)
+            except EnvironmentMissing as error:
+                if required:
+                    raise
+                log.warning("%s is listed without Spark: %s", root, error.message)
+            else:
+                self.listed_by = "spark"
+                return found
         return format_named(format).discover(root, self.storage, self._threads)
 
     def holds_data(self, location: str) -> bool:
@@ -106,8 +119,31 @@ class SyncStorage:
         """
         try:
             return any(len(data_files(p, location)) for p in self.storage.pages(location))
-        except StorageFailure:
+        except (StorageFailure, InvalidUri):
             return True
+
+    def staging(
+        self, places: Sequence[str], prefixes: tuple[str, ...]
+    ) -> list[list[tuple[str, int | None]]]:
+        """The directories directly in each place whose names begin so.
+
+        Each comes with the time of its newest file, microseconds since the epoch; None if it has no
+        files, or cannot be read.
+        """
+
+        def newest(uri: str) -> int | None:
+            times = [int(page.modified.max()) for page in self.storage.pages(uri) if len(page)]
+            return max(times, default=None)
+
+        def found(place: str) -> list[tuple[str, int | None]]:
+            try:
+                every = [uri.rstrip("/") for uri in self.storage.list_directories(place)]
+                some = [uri for uri in every if uri.rpartition("/")[2].startswith(prefixes)]
+                return [(uri, newest(uri)) for uri in some]
+            except (StorageFailure, InvalidUri):
+                return [(place, None)]
+
+        return self._all(found, places)
 
     def present(self, locations: Sequence[str]) -> list[bool]:
         """For each directory, whether it directly contains data (or below, as engines read it)."""

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+from bridge.jobs.sync.absence import dropped_lately
 from bridge.jobs.sync.comparison import Comparison, Plan
 from bridge.jobs.sync.metastore import (
     NewPartition,
@@ -43,7 +44,9 @@ from bridge.sync.state import (
     EXTRACTOR_PROPERTY,
     ROOT_PROPERTY,
     STATE_PROPERTY,
+    Parts,
     SyncState,
+    listed,
     text_digest,
 )
 
@@ -129,7 +132,7 @@ class TableSync:
         if not self._settled(plan, new, written.dropped):
             return False
         names = (set(plan.names) | set(written.added)) - set(written.dropped)
-        return self._remember(plan, table, names)
+        return self._remember(plan, table, names) and (bool(report.failed) or not changes.later)
 
     def _settled(self, plan: Plan, added: list[NewPartition], dropped: Sequence[str]) -> bool:
         """Whether added partitions still have data and dropped ones still have none.
@@ -200,7 +203,10 @@ class TableSync:
         same_table = list(fresh.digest_parts()) == list(table.digest_parts())
         if not same_table or set(names) != expected:
             return False
-        if self._report.failed:
+        dropped = list(plan.dropped)
+        if self._report.dropped:
+            dropped.append((int(time.time()), len(self._report.dropped)))
+        elif self._report.failed:
             return True  # the next run retries them
         newest = plan.directories.rows["newest"].to_numpy()
         state = SyncState(
@@ -211,8 +217,13 @@ class TableSync:
             newest=int(newest.max()) if len(newest) else 0,
             partitions=len(names),
             compared=plan.state.compared if plan.quick and plan.state else int(time.time()),
+            elsewhere=listed(plan.changes.elsewhere),
+            dropped=dropped,
+            parts=Parts(plan.directories).text(),
         )
-        if plan.state is not None and not plan.quick and self._still(plan.state, state):
+        if self._report.failed:
+            state = replace(state, compared=0)
+        elif plan.state is not None and self._still(plan.state, state):
             return True  # compared again before the state was due for renewal: nothing to write
         text = {STATE_PROPERTY: state.to_text()}
         return bool(
@@ -225,4 +236,5 @@ class TableSync:
 
     def _still(self, old: SyncState, new: SyncState) -> bool:
         recent = time.time() - old.compared < self._settings.compare_all_after
-        return recent and old.but_for_time() == new.but_for_time()
+        dropped = dropped_lately(old.dropped, time.time())
+        return recent and replace(old, dropped=dropped).but_for_time() == new.but_for_time()

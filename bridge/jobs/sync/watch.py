@@ -3,7 +3,8 @@
 The metastore's events name tables that others have changed. Storage sends no events, so it is
 listed at intervals. An event caused by this job leads to a comparison that finds nothing to do and
 causes no further event. No digest of the last run covers an altered partition, so after such an
-event every partition is compared.
+event every partition is compared, unless its parameters alone were altered, as by our own mark
+of missing data.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from bridge.errors import BridgeError, MetastoreFailure
 from bridge.jobs.sync.job import Say, SyncJob
 from bridge.metastore import records
 from bridge.metastore.client import MetastoreClient
-from bridge.metastore.notifications import changed
+from bridge.metastore.notifications import changed, leaves_data_alone
 
 log = logging.getLogger(__name__)
 _EVENTS = 1000
@@ -64,7 +65,7 @@ class Touched:
         elif event.eventType in _CONCERNING:
             self.changed.add(name)
             self.dropped.discard(name)
-            if event.eventType in _ALTERED:
+            if event.eventType in _ALTERED and not leaves_data_alone(event):
                 self.altered.add(name)
 
 

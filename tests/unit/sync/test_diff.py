@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from bridge.sync.diff import (
     Changes,
     Drop,
@@ -12,6 +14,8 @@ from bridge.sync.diff import (
     below,
 )
 from bridge.sync.discovered_partitions import DiscoveredPartition, DiscoveredPartitions
+from bridge.table.model import Column
+from bridge.types import STRING
 
 ROOT = "file:///t"
 COLUMNS = (("id", "int"),)
@@ -37,11 +41,11 @@ def diff(
     relocate: bool = False,
 ) -> Changes:
     found = DiscoveredPartitions(
-        (),
+        (Column("p", STRING),),
         {(v,): DiscoveredPartition(0, d, 1, 1) for v, d in stored.items()},
         collisions=tuple(((c,), ("a", "b")) for c in collisions),
     )
-    occupied = Occupied(ROOT, [*stored.values(), *junk], FULL.__contains__)
+    occupied = Occupied(ROOT, [*stored.values(), *junk], lambda some: [p in FULL for p in some])
     of = PartitionDiff(found, Target(ROOT, COLUMNS, PARQUET, left, relocate), occupied)
     of.take(partitions)
     return of.changes()
@@ -59,15 +63,20 @@ def test_added_and_dropped() -> None:
     assert changes.adds == [("1",)] and changes.drops == [Drop("p=3", "file:///t/p=3")]
 
 
-def test_moved() -> None:
+@pytest.mark.rule("43")
+def test_a_place_that_is_empty_is_left_unless_told() -> None:
     for was in ("file:///t/old", "file:///elsewhere/empty"):
         changes = diff({"1": "p=1"}, registered("1", was))
+        assert not len(changes) and "it is empty" in changes.kept[0].reason
+        assert changes.unregistered == ["file:///t/p=1"]
+        changes = diff({"1": "p=1"}, registered("1", was), relocate=True)
         assert changes.updates == [Update("p=1", ("1",), was, "file:///t/p=1")]
 
 
 def test_two_places_with_data_are_told() -> None:
     changes = diff({"1": "p=1"}, registered("1", "file:///elsewhere/full"))
     assert not len(changes) and "there is data there" in changes.kept[0].reason
+    assert changes.unregistered == ["file:///t/p=1"]
     changes = diff({"1": "p=1"}, registered("1", "file:///elsewhere/full"), relocate=True)
     assert changes.updates[0].location == "file:///t/p=1"
 

@@ -1,0 +1,504 @@
+"""What other engines do to a synced table, one case each: no row is doubled or hidden, and nothing
+that they wrote is lost.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from bridge.errors import TableExists
+from bridge.metastore._gen import ttypes
+from tests.engines.conftest import RunningMetastore
+from tests.support.metastore_proxy import Call, Fate, MetastoreProxy
+from tests.support.sync_rivals import Outcome, Rivals, sync
+from tests.support.sync_world import (
+    DDL_TIME,
+    KEYS,
+    SPARK_SCHEMA,
+    Values,
+    World,
+    clear,
+    fields,
+    parquet,
+    place_of,
+    schema_of_spark,
+)
+
+pytestmark = pytest.mark.full
+
+_numbers = itertools.count()
+
+
+class Story:
+    """A table of one metastore, and rivals."""
+
+    def __init__(self, running: RunningMetastore, base: Path) -> None:
+        self.uri = running.uri
+        self.port = running.server.port
+        self.client = running.client()
+        self.world = World(base, self.client, f"others{next(_numbers)}", _never())
+        self.rivals = Rivals(self.world, running.uri)
+        self.proxy = MetastoreProxy(self.port)
+
+    @property
+    def root(self) -> Path:
+        return self.world.root
+
+    def write(self, *directories: str, kind: str = "first") -> None:
+        for directory in directories:
+            self.world.write(self.root / directory, kind)
+
+    def create(self, keys: str, origin: str = "hive") -> None:
+        self.world.keys = KEYS[keys]
+        self.world.create(origin)
+
+    def sync(self, *, through: bool = False, **options: object) -> Outcome:
+        ended = sync(self.world, self.proxy.uri if through else self.uri, **options)
+        if ended.error is not None and not options.get("refused"):
+            raise ended.error
+        return ended
+
+    def places(self) -> dict[Values, Path]:
+        return {v: place_of(p) for v, p in self.world.partitions().items()}
+
+    def alter(self, values: Values, **changes: object) -> None:
+        """Another's ALTER TABLE ... PARTITION: location, or properties."""
+        record = self.world.partitions()[values]
+        for what, value in changes.items():
+            if what == "location":
+                record.sd.location = f"file:{value}"
+            else:
+                record.parameters[what] = str(value)
+        self.client.alter_partitions(
+            self.world.database, "t", [record], {"DO_NOT_UPDATE_STATS": "true"}
+        )
+
+    def alter_table(self, **properties: str) -> None:
+        record = self.world.table()
+        assert record is not None
+        record.parameters |= properties
+        record.parameters.pop(DDL_TIME, None)
+        self.client.alter_table(self.world.database, "t", record)
+
+
+def _never() -> object:
+    class Never:
+        def randrange(self, of: int) -> int:
+            return of - 1
+
+    return Never()
+
+
+@pytest.fixture(params=["metastore", "metastore_401"])
+def story(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Story]:
+    made = Story(request.getfixturevalue(request.param), tmp_path)
+    yield made
+    made.proxy.__exit__(None, None, None)
+    made.client.close()
+
+
+# place is identity
+
+
+@pytest.mark.rule("45")
+def test_a_place_that_zero_padding_spells_otherwise(story: Story) -> None:
+    """As MSCK REPAIR of Hive 4 registers ``m=01`` of an int key."""
+    story.write("m=01", "m=02")
+    story.create("number")
+    for number in (1, 2):
+        story.world.register("hive", (str(number),), story.root / f"m=0{number}")
+    before = story.places()
+    assert story.sync().status == 0 and story.places() == before
+    story.write("m=03")
+    assert story.sync().status == 0 and set(story.places()) == {*before, ("03",)}
+    assert story.sync().in_step and story.sync(full=True).in_step
+
+
+@pytest.mark.rule("45")
+def test_a_partition_rewritten_beside_its_old_directory(story: Story) -> None:
+    story.write("p=a", "p=b")
+    story.sync()
+    story.write("p=a_v2")
+    story.alter(("a",), location=story.root / "p=a_v2")
+    clear(story.root / "p=a")
+    for full in (False, True, False):
+        ended = story.sync(full=full)
+        assert story.places()[("a",)] == story.root / "p=a_v2"
+        assert set(story.places()) == {("a",), ("b",)} and ended.status == 0
+    assert ended.in_step
+
+
+@pytest.mark.rule("45")
+def test_an_extractor_given_by_mistake_doubles_nothing(story: Story) -> None:
+    story.write("p=paris", "p=rome")
+    story.sync()
+    before = story.places()
+    sync(story.world, story.uri, extractor="multi")
+    assert story.places() == before
+    story.sync(extractor="hive")
+    assert story.places() == before and story.sync(full=True).in_step
+
+
+@pytest.mark.rule("45")
+def test_a_partition_registered_while_sync_adds_it(story: Story) -> None:
+    """The rival's is the one that stays, and sync does not report it as its own."""
+    story.write("p=a", "p=b")
+    story.sync()
+    story.write("p=c")
+    other = story.world.base / "other"
+    story.world.write(other)
+
+    def before(call: Call) -> Fate:
+        if call.method == "add_partitions_req":
+            story.world.register("trino", ("c",), other, made_by="rival")
+        return Fate.PASS
+
+    story.proxy.reset(before)
+    ended = story.sync(through=True)
+    assert story.places()[("c",)] == other
+    assert ended.report is not None and ended.report.added == []
+
+
+# absence
+
+
+@pytest.mark.rule("43")
+def test_an_empty_place_elsewhere_is_not_repointed(story: Story) -> None:
+    story.write("p=a", "p=b")
+    story.sync()
+    place = story.world.base / "rewritten"
+    story.world.write(place)
+    story.alter(("a",), location=place, made_by="compaction")
+    story.sync(full=True)
+    place.rename(story.world.base / "aside")
+    for _ in range(2):
+        story.sync(full=True)
+        assert story.places()[("a",)] == place
+    (story.world.base / "aside").rename(place)
+    story.sync(full=True)
+    assert story.places()[("a",)] == place
+    assert story.world.partitions()[("a",)].parameters["made_by"] == "compaction"
+    story.sync(full=True, relocate=True)
+    assert story.places()[("a",)] == story.root / "p=a"
+
+
+@pytest.mark.rule("43")
+def test_one_look_drops_nothing(story: Story) -> None:
+    """INSERT OVERWRITE of Spark deletes the directory first, and writes it anew later."""
+    story.write("p=a", "p=b", "p=c")
+    story.sync()
+    story.alter(("b",), made_by="rival")
+    (story.root / "p=b").rename(story.world.base / "aside")
+    for _ in range(2):
+        story.sync(full=True, drop_now=False)
+        assert ("b",) in story.places()
+    (story.world.base / "aside").rename(story.root / "p=b")
+    story.sync(full=True, drop_now=False)
+    left = story.world.partitions()[("b",)].parameters
+    assert left["made_by"] == "rival" and not [k for k in left if k.startswith("skipbridge.")]
+    assert story.sync(drop_now=False).in_step
+    clear(story.root / "p=b")
+    story.sync(full=True, drop_now=True)
+    assert ("b",) not in story.places()
+
+
+@pytest.mark.rule("43")
+def test_many_places_gone_at_once_drop_none(story: Story) -> None:
+    story.write(*(f"p={i}" for i in range(20)))
+    story.sync()
+    for i in range(8):
+        clear(story.root / f"p={i}")
+    for _ in range(2):
+        ended = story.sync(full=True, drop_now=True)
+        assert (ended.status, len(story.places())) == (3, 20)
+    assert story.sync(full=True, drop_now=True, drop_all=True).status == 0
+    assert len(story.places()) == 12 and story.sync().in_step
+
+
+@pytest.mark.rule("43")
+def test_a_store_that_lists_half_its_directories_drops_few(story: Story) -> None:
+    """Again and again, by a few at a time: those dropped in the last day count."""
+    story.write(*(f"p={i:02}" for i in range(20)))
+    story.sync()
+    for i in range(16):
+        clear(story.root / f"p={i:02}")
+        if i % 3 == 2:
+            story.sync(full=True, drop_now=True)
+    story.sync(full=True, drop_now=True)
+    assert len(story.places()) >= 15
+
+
+# what sync did not decide to change
+
+
+@pytest.mark.rule("48")
+@pytest.mark.parametrize(
+    ("registered", "files"),
+    [
+        ("struct<A:int,b:string>", pa.struct([("A", pa.int32()), ("b", pa.string())])),
+        ("struct<a:int,b:string>", pa.struct([("A", pa.int32()), ("b", pa.string())])),
+        ("array<struct<Id:int>>", pa.list_(pa.struct([("Id", pa.int32())]))),
+        ("map<string,struct<Id:int>>", pa.map_(pa.string(), pa.struct([("ID", pa.int32())]))),
+    ],
+)
+def test_members_of_structs_compare_without_case(
+    story: Story, registered: str, files: pa.DataType
+) -> None:
+    place = story.root / "p=1"
+    place.mkdir(parents=True)
+    (place / "f.parquet").write_bytes(parquet(id=pa.array([None], files)))
+    _create_of_type(story, registered)
+    assert story.sync().status == 0
+    record = story.world.table()
+    assert record is not None and record.sd.cols[0].type == registered
+    assert story.world.partitions()[("1",)].sd.cols[0].type == registered
+    assert story.sync(full=True).in_step
+
+
+def _create_of_type(story: Story, type_: str) -> None:
+    story.create("text")
+    record = story.world.table()
+    assert record is not None
+    story.client.drop_table(story.world.database, "t")
+    record.sd.cols = [ttypes.FieldSchema("id", type_)]
+    story.client.create_table(record)
+    story.world.register("spark", ("1",), story.root / "p=1")
+
+
+_UDT = {
+    "type": "udt",
+    "class": "org.apache.spark.ml.linalg.VectorUDT",
+    "pyClass": "pyspark.ml.linalg.VectorUDT",
+    "sqlType": "string",
+}
+
+
+@pytest.mark.parametrize("metadata", [{}, {"__CHAR_VARCHAR_TYPE_STRING": "varchar(7)"}])
+def test_fields_of_spark_stay_where_another_column_comes(
+    story: Story, metadata: dict[str, str]
+) -> None:
+    story.write("p=1")
+    story.create("text", "spark")
+    name = "string" if metadata else _UDT
+    described = [
+        {"name": "Id", "type": "integer", "nullable": False, "metadata": {"comment": "x"}},
+        {"name": "Name", "type": name, "nullable": True, "metadata": metadata},
+        {"name": "p", "type": "string", "nullable": True, "metadata": {}},
+    ]
+    story.alter_table(**{SPARK_SCHEMA: json.dumps({"type": "struct", "fields": described})})
+    story.write("p=2", kind="longer")
+    assert story.sync().status == 0
+    record = story.world.table()
+    assert record is not None and "extra" in fields(record.sd)
+    found = schema_of_spark(record)
+    assert [found[f["name"].lower()] for f in described] == described
+    assert found["extra"]["type"] == "double"
+
+
+def test_a_new_column_in_a_file_with_an_old_time(story: Story) -> None:
+    story.write("p=a", "p=b")
+    story.sync()
+    story.world.write(story.root / "p=a", "longer", old=True)
+    story.sync()
+    record = story.world.table()
+    assert record is not None and fields(record.sd)["extra"] == "double"
+    assert fields(story.world.partitions()[("a",)].sd)["extra"] == "double"
+
+
+# decisions
+
+
+@pytest.mark.rule("44")
+@pytest.mark.parametrize("what", ["moved", "gone"])
+def test_a_place_set_while_sync_decides_otherwise(story: Story, what: str) -> None:
+    """Another's SET LOCATION, to a place with data, before any call but the one that writes."""
+    at = 0
+    while True:
+        directory = f"p=x{at}"
+        values = (f"x{at}",)
+        story.write("p=a", directory)
+        story.sync(full=True)
+        third = story.world.base / f"third{at}"
+        story.world.write(third)
+        if what == "moved":
+            story.alter(values, location=story.root / "nothing")
+        else:
+            clear(story.root / directory)
+        reached: list[str] = []
+
+        def before(
+            call: Call,
+            at: int = at,
+            values: Values = values,
+            third: Path = third,
+            reached: list[str] = reached,
+        ) -> Fate:
+            if call.number == at:
+                reached.append(call.method)
+                if call.method.startswith(("alter_p", "drop_p")):
+                    reached.append("in the window")
+                elif values not in story.places():
+                    reached.append("dropped before")
+                else:
+                    story.alter(values, location=third)
+            return Fate.PASS
+
+        story.proxy.reset(before)
+        story.sync(through=True, full=True)
+        if not reached:
+            break
+        if len(reached) == 1 and values in story.places():
+            assert story.places()[values] == third, (at, reached)
+        assert len(reached) == 2 or values in story.places(), (at, reached)
+        at += 1
+    assert at > 3
+
+
+@pytest.mark.rule("44")
+def test_two_syncs_with_a_new_column(story: Story) -> None:
+    """The second runs within the first, at each of its calls; a file with a new column comes."""
+    at = 0
+    while True:
+        story.world.database = f"others{next(_numbers)}"
+        clear(story.root)
+        story.write("p=a", "p=b", "p=c")
+        story.sync()
+        story.write("p=d")
+        reached: list[int] = []
+
+        def before(call: Call, at: int = at, reached: list[int] = reached) -> Fate:
+            if call.number == at:
+                reached.append(at)
+                story.write("p=a", "p=e", kind="longer")
+                sync(story.world, story.uri)
+            return Fate.PASS
+
+        story.proxy.reset(before)
+        story.sync(through=True)
+        ended = story.sync()
+        record = story.world.table()
+        assert record is not None and (not reached or "extra" in fields(record.sd)), at
+        for values in (("a",), ("e",)) if reached else ():
+            assert "extra" in fields(story.world.partitions()[values].sd), (at, values)
+        assert ended.status == 0 and story.sync(full=True).status == 0
+        assert len(story.places()) == (5 if reached else 4)
+        if not reached:
+            break
+        at += 1
+    assert at > 4
+
+
+# one bad member
+
+
+@pytest.mark.rule("36")
+def test_partitions_that_the_metastore_refuses_stop_no_other(story: Story) -> None:
+    story.write("p=a")
+    story.sync()
+    bad, good = ([f"p={what}{i:02}" for i in range(60)] for what in ("bad", "good"))
+    for directory in (*bad, *good):
+        (story.root / directory).mkdir()
+        os.link(next((story.root / "p=a").iterdir()), story.root / directory / "f.parquet")
+
+    def before(call: Call) -> Fate:
+        values = call.partitions() or set()
+        return Fate.REFUSE if any(v[0].startswith("bad") for v in values) else Fate.PASS
+
+    for _ in range(2):
+        story.proxy.reset(before)
+        ended = story.sync(through=True)
+        assert ended.status == 3 and ended.report is not None
+        assert len(ended.report.failed) == 60, "named in each run"
+        assert len(story.places()) == 61
+    assert story.sync().status == 0 and len(story.places()) == 121
+
+
+@pytest.mark.rule("36")
+@pytest.mark.parametrize("location", ["nope://host/x", "file:relative/%zz", "s3a://", ""])
+def test_a_location_that_cannot_be_read_stops_no_other(story: Story, location: str) -> None:
+    story.write("p=a", "p=b")
+    story.sync()
+    record = story.world.partitions()[("b",)]
+    record.sd.location = location
+    try:
+        story.client.alter_partitions(
+            story.world.database, "t", [record], {"DO_NOT_UPDATE_STATS": "true"}
+        )
+    except Exception:
+        pytest.skip("this metastore takes no such location")
+    story.write("p=c")
+    ended = story.sync(full=True)
+    assert ("c",) in story.places() and ended.status in (0, 3)
+    assert story.world.partitions()[("b",)].sd.location == location
+
+
+@pytest.mark.rule("36")
+def test_a_partition_that_another_drops_meanwhile_stops_no_other(story: Story) -> None:
+    story.write("p=a", "p=b", "p=c")
+    story.sync()
+    story.write("p=a", "p=b", kind="wider")
+    dropped: list[str] = []
+
+    def before(call: Call) -> Fate:
+        if call.method.startswith("alter_partitions") and not dropped:
+            dropped.append("p=b")
+            story.client.drop_partitions(story.world.database, "t", dropped)
+        return Fate.PASS
+
+    story.proxy.reset(before)
+    story.sync(through=True)
+    assert dropped and fields(story.world.partitions()[("a",)].sd)["id"] == "bigint"
+    story.sync()
+    assert len(story.places()) == 3 and story.sync(full=True).in_step
+
+
+# marks, status, dry runs
+
+
+def test_a_mark_of_another_root_or_an_owner_proves_nothing(story: Story) -> None:
+    story.write("p=a")
+    story.create("text")
+    record = story.world.table()
+    assert record is not None
+    for owner, mark in (("skipbridge", None), ("etl", str(story.world.base / "other"))):
+        record.owner = owner
+        if mark is not None:
+            record.parameters["skipbridge.sync.root"] = f"file:{mark}"
+        record.parameters.pop(DDL_TIME, None)
+        story.client.alter_table(story.world.database, "t", record)
+        ended = sync(story.world, story.uri, adopt=False)
+        assert isinstance(ended.error, TableExists), owner
+        assert story.places() == {}
+
+
+def test_rows_in_no_partition_are_said_in_each_run(story: Story) -> None:
+    story.write("p=a", "odd")
+    assert [story.sync().status for _ in range(3)] == [3, 3, 3]
+    clear(story.root / "odd")
+    assert [story.sync().status for _ in range(2)] == [0, 0]
+
+
+@pytest.mark.parametrize("drop_all", [False, True])
+def test_a_move_drops_no_partition_with_data(story: Story, drop_all: bool) -> None:
+    story.write("p=a", "p=b", "p=c")
+    story.sync()
+    old = story.world.base / "old"
+    story.root.rename(old)
+    record = story.world.table()
+    assert record is not None
+    record.sd.location = f"file:{old}"
+    record.parameters["skipbridge.sync.root"] = f"file://{old}"
+    story.client.alter_table(story.world.database, "t", record)
+    for values in story.places():
+        story.alter(values, location=old / f"p={values[0]}")
+    story.write("p=a", "p=b")
+    story.sync(move=True, full=True, drop_all=drop_all)
+    kept = {} if drop_all else {("c",): old / "p=c"}
+    assert story.places() == {**{(v,): story.root / f"p={v}" for v in "ab"}, **kept}
