@@ -173,7 +173,7 @@ def run(
     New files are checked against the old ones (rows and checksums) before one commit makes readers
     use them. A run that was stopped is repeated: groups that were done are not done again.
     --now commits plan after plan, until all small files of a partition are in few large ones.
-    Exit status 3: a group or a file stays as it was, with the reason.
+    Exit status 3: a group or a file stays as it was, with the reason; or the plan was cancelled.
     The options of `schedule` count with --now; with --auto, all but --layout and --by.
 
     \b
@@ -247,10 +247,9 @@ def run(
             )
         if report["instant"] is None:
             _say_nothing(table, report)
-            if "best" in report:
-                raise SystemExit(PROBLEMS)
-            return
-        if output == "text" and len(report["plans"]) > 1:
+            if not then_publish:
+                raise SystemExit(PROBLEMS if "best" in report else 0)
+        if output == "text" and len(report.get("plans", ())) > 1:
             emit(total_line(report))
     elif dry_run:
         from bridge.jobs.cluster import dry_run as foretold
@@ -273,7 +272,8 @@ def run(
         show_published(report["publish"], output)
     if then_publish:
         leave(report["publish"])
-    if report.get("rejected") or report.get("aside"):
+    undone = report.get("state") == "cancelled" or "best" in report
+    if undone or report.get("rejected") or report.get("aside"):
         raise SystemExit(PROBLEMS)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -69,14 +70,11 @@ def publish(
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    told: list[Any] = [None]
+    news = News()
 
     def once() -> dict[str, Any]:
         made = run_publish(config, table, local, seconds)
-        # Only a round with news is told.
-        news = (made["published"], made["kept"], made["left"])
-        changed, told[0] = bool(made["published"]) or news != told[0], news
-        return {**made, "committed": changed and any(news)}
+        return {**made, "committed": news.are(made)}
 
     done = keep_watching(
         once,
@@ -197,6 +195,19 @@ def run_publish(
 
     with _continued(), progress(f"indexing {table}") as tick:
         return run(config, table, local=local, settled=settled, progress=tick, say=say)
+
+
+class News:
+    """Of the rounds of a watch: only one that is unlike the round before is told."""
+
+    def __init__(self) -> None:
+        self._told: list[list[Any]] = [[], []]
+
+    def are(self, made: dict[str, Any]) -> bool:
+        """Whether a report of `run_publish` says something new. Ages in reasons do not count."""
+        kept = [(e["partition"], re.sub(r"\d+ s ago$", "", e["reason"])) for e in made["kept"]]
+        before, self._told = self._told, [kept, made["left"]]
+        return bool(made["published"]) or (self._told != before and any(self._told))
 
 
 def show_published(made: dict[str, Any], output: str, what: str = "published") -> None:

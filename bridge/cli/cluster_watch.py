@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from bridge.cli.cluster_advice import effect_lines
-from bridge.cli.cluster_publish import run_publish, show_published
+from bridge.cli.cluster_publish import News, run_publish, show_published
 from bridge.cli.lazy import INTERRUPTED
 from bridge.cli.output import emit, emit_json, progress, say
 from bridge.config import Config
@@ -132,10 +132,11 @@ def stay(
 
     held = {n: signal.signal(n, asked) for n in (signal.SIGINT, signal.SIGTERM)}
     rounds = itertools.count()
+    news = News()
 
     def once() -> dict[str, Any]:
         with progress(f"clustering {table}") as tick:
-            return watched_round(
+            report = watched_round(
                 config,
                 table,
                 strategy,
@@ -146,16 +147,16 @@ def stay(
                 say=say,
                 check=next(rounds) == 0,
             )
-
-    def clustered(report: dict[str, Any]) -> None:
-        if publish and output == "json":
-            report["publish"] = run_publish(config, table, local)
-        told(report, output)
-        if publish and output == "text":
-            show_published(run_publish(config, table, local), output)
+        if report["committed"]:
+            told(report, output)
+        if publish:  # in each round: a partition becomes quiet long after its clustering
+            made = run_publish(config, table, local)
+            if news.are(made):
+                show_published(made, output)
+        return report
 
     try:
-        done = watch(once, seconds, stop, told=clustered, say=say)
+        done = watch(once, seconds, stop, told=lambda report: None, say=say)
     finally:
         for number, handler in held.items():
             signal.signal(number, handler)

@@ -7,6 +7,9 @@ in each story, spread over all its steps.
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,8 +21,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
 import bridge
+from bridge.cli.main import cli
 from bridge.clustering.eligibility import Limits
 from bridge.clustering.scheduling import Strategy
 from bridge.config import Config, Setting
@@ -291,6 +296,50 @@ def test_what_another_table_reads_is_not_published(
     with metastore_401.client() as client:
         client.drop_table(far.schema, far.table, delete_data=False)
     assert published()["published"] == [""] and len(list(root.glob("*.parquet"))) == 3
+
+
+def test_what_was_not_quiet_when_it_was_clustered_is_published_later(
+    metastore: RunningMetastore, tmp_path: Path
+) -> None:
+    """By the command that found nothing to rewrite, and by the watch that has not ended."""
+    address = ("--metastore-uri", metastore.uri)
+    with metastore.client() as client:
+        client.create_database("later")
+    for kind in ("now", "watch"):
+        name, root = TableName("later", kind), tmp_path / kind
+        staging = root / "_temporary"
+        staging.mkdir(parents=True)
+        for i in range(3):
+            put(root / f"f{i}.parquet", i * 100, 100)
+            os.utime(root / f"f{i}.parquet", (1e9, 1e9))
+        with metastore.client() as client:
+            register_table(client, name, Table(name, COLUMNS, (), f"file://{root}"), [])
+        config = Config({"metastore.uri": Setting(metastore.uri, "test")})
+        index_table(config, str(name), local=True, progress=_quiet, say=print)
+        words = ["cluster", "run", str(name), "--local", "--publish", *address]
+        if kind == "now":
+            first = CliRunner().invoke(cli, [*words, "--now"])
+            assert first.exit_code == 3 and "3 files -> 1 files" in first.stdout, first.output
+            assert "_temporary" in first.stderr
+            staging.rmdir()
+            again = CliRunner().invoke(cli, [*words, "--now"])
+            assert again.exit_code == 0 and "nothing is worth a rewrite" in again.stderr
+            assert "1 partitions published" in again.stdout, again.output
+            continue
+        process = subprocess.Popen(
+            [sys.executable, "-m", "bridge", *words, "--watch", "200ms"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        try:
+            assert process.stdout is not None
+            assert any("_temporary" in line for line in process.stdout)
+            staging.rmdir()
+            assert any("1 partitions published" in line for line in process.stdout)
+            process.send_signal(signal.SIGINT)
+            rest, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
+        assert process.returncode == 0 and "1 clusterings, 0 failures" in rest
 
 
 def _quiet(done: int, total: int) -> None:
