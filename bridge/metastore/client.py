@@ -310,7 +310,7 @@ class MetastoreClient(Caller):
             # own in the metastore's database, and 2.3 reads them by another query.
             if pause is None or all(p.values for p in found):
                 break
-            time.sleep(pause)
+            (time.sleep if cancellation is None else cancellation.event.wait)(pause)
         return self._in_order(database, table, wanted, found)
 
     def get_partition_locations(
