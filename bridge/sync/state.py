@@ -98,7 +98,7 @@ def parse_state(text: str | None) -> SyncState | None:
     return replace(found, dropped=dropped) if whole and found.version == _VERSION else None
 
 
-def listed(names: Iterable[str]) -> list[str] | None:
+def names_within_limit(names: Iterable[str]) -> list[str] | None:
     """The names as a state lists them; None if they are too many for a table property."""
     found = sorted(names)
     return found if sum(len(n.encode()) + 3 for n in found) <= _LISTED_BYTES else None
@@ -144,7 +144,7 @@ class Parts:
     def text(self) -> str:
         return base64.b64encode(self._sums(self._hashes)).decode()
 
-    def changed(self, text: str, added: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    def find_changed(self, text: str, added: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """The directories of parts that changed by more than what was added.
 
         Args:

@@ -297,6 +297,8 @@ class Comparison:
         state, table, request = plan.state, plan.table, self._request
         if state is None or table is None or request.full or request.relocate:
             return False
+        if self._report.rounds > 1:  # another job wrote meanwhile
+            return False
         return (
             state.elsewhere is not None
             and time.time() - state.compared < self._settings.compare_all_after
@@ -319,12 +321,11 @@ class Comparison:
         if plan.quick and plan.state is not None:
             known = {key_of(n) for n in plan.names}
             new = {p.row for k, p in plan.stored.partitions.items() if k not in known}
-            newer = newest >= plan.state.newest
-            newer[list(new)] = True
-            # Files that were copied with their times are in one of these, too.
-            added = np.zeros(len(newer), np.bool_)
+            added = np.zeros(len(newest), np.bool_)
             added[list(new)] = True
-            changed = Parts(plan.directories).changed(plan.state.parts, added)
+            newer = added | (newest >= plan.state.newest)
+            # Files that were copied with their times are in one of these, too.
+            changed = Parts(plan.directories).find_changed(plan.state.parts, added)
             certain, possible = ([r for r in rows if w[r]] for w in (newer, changed & ~newer))
             looked_at = sorted([*certain, *self._room(possible, len(certain))])
         found = self._look(plan, looked_at)

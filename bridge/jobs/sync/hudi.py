@@ -342,10 +342,10 @@ class _RecordSync:
             # A run that looks at some partitions knows nothing of others.
             return path not in plan.dead if plan.quick else path in living
 
-        def occupied(locations: Sequence[str]) -> list[bool]:
+        def look(locations: Sequence[str]) -> list[bool]:
             return [holds_files(location) for location in locations]
 
-        diff = PartitionDiff(plan.stored, target, occupied)
+        diff = PartitionDiff(plan.stored, target, look)
         sizes = BatchSettings(start=_FETCHED, cap=_FETCHED, parallelism=self._settings.parallelism)
         schema, name = self._name.schema, self._name.table
         with fetch_partitions(self._client, schema, name, list(names), sizes) as stream:

@@ -8,7 +8,6 @@ and what changed meanwhile is compared again. The window that remains is one cal
 from __future__ import annotations
 
 import copy
-import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,7 +35,7 @@ from bridge.sync.spark_schema import follow
 from bridge.sync.state import MISSING_PROPERTY
 from bridge.table.model import Column, Table, TableName
 from bridge.table.partition import NULL_MARKER, parse_partition_name
-from bridge.types import parse_hive_type
+from bridge.types import parse_hive_type, whole_number
 
 # Keep the metastore from listing directories for statistics: alterations request none, and
 # additions send all that it looks for. From version 4.0 on that includes a third one, which can
@@ -45,7 +44,6 @@ _CODED_FILES = "numFilesErasureCoded"
 _NO_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
 _CHANGED = "transient_lastDdlTime"
 _TRIES = 5
-_DIGITS = re.compile("[0-9]{1,18}")
 T = TypeVar("T")
 
 
@@ -121,8 +119,9 @@ def alter_unless_changed(
         return False
     context = dict(_NO_STATISTICS)
     known = (fresh.parameters or {}).get(_CHANGED, "")
-    if known.isdecimal():
-        later = str(max(int(time.time()), int(known) + 1))
+    changed_at = whole_number(known)
+    if changed_at is not None:
+        later = str(max(int(time.time()), changed_at + 1))
         amended.parameters = {**(amended.parameters or {}), _CHANGED: later}
         context |= {"expected_parameter_key": _CHANGED, "expected_parameter_value": known}
     try:
@@ -189,7 +188,7 @@ def registered_partition(name: str, record: records.Partition, root: str) -> Reg
         resolved(record.sd.location, root) if record.sd.location else "",
         plain_columns(record.sd.cols or []),
         _layout(record.sd),
-        int(missing) if _DIGITS.fullmatch(missing) else None,
+        whole_number(missing),
     )
 
 

@@ -177,7 +177,7 @@ def keep_left(
     """Keeps partitions at the root that a table leaves if there is data, but for ``--drop-all``."""
     left = [] if request.drop_all else [d for d in changes.drops if d.left]
     found = storage.occupied([d.location for d in left])
-    held = [d for d, there in zip(left, found, strict=True) if there]
+    held = {d for d, there in zip(left, found, strict=True) if there}
     changes.drops = [d for d in changes.drops if d not in held]
     reason = "there is data there, and none at the new root: --drop-all drops it"
     report.kept += [(d.name, d.location, reason) for d in held]

@@ -135,7 +135,7 @@ class SyncStorage:
             times = [int(page.modified.max()) for page in self.storage.pages(uri) if len(page)]
             return max(times, default=None)
 
-        def found(place: str) -> list[tuple[str, int | None]]:
+        def staging_in(place: str) -> list[tuple[str, int | None]]:
             try:
                 every = [uri.rstrip("/") for uri in self.storage.list_directories(place)]
                 some = [uri for uri in every if uri.rpartition("/")[2].startswith(prefixes)]
@@ -143,7 +143,7 @@ class SyncStorage:
             except (StorageFailure, InvalidUri):
                 return [(place, None)]
 
-        return self._all(found, places)
+        return self._all(staging_in, places)
 
     def present(self, locations: Sequence[str]) -> list[bool]:
         """For each directory, whether it directly contains data (or below, as engines read it)."""

@@ -46,7 +46,7 @@ from bridge.sync.state import (
     STATE_PROPERTY,
     Parts,
     SyncState,
-    listed,
+    names_within_limit,
     text_digest,
 )
 
@@ -92,11 +92,6 @@ class TableSync:
 
     def _round(self) -> bool:
         """Compares and writes; False if another job wrote meanwhile."""
-        if self._report.rounds > 1:  # nothing that a state says of partitions is trusted now
-            request = replace(self._request, full=True)
-            self._comparison = Comparison(
-                self._client, self._storage, request, self._settings, self._report
-            )
         plan = self._comparison.compare()
         if plan.in_step:
             return True
@@ -217,7 +212,7 @@ class TableSync:
             newest=int(newest.max()) if len(newest) else 0,
             partitions=len(names),
             compared=plan.state.compared if plan.quick and plan.state else int(time.time()),
-            elsewhere=listed(plan.changes.elsewhere),
+            elsewhere=names_within_limit(plan.changes.elsewhere),
             dropped=dropped,
             parts=Parts(plan.directories).text(),
         )
