@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 
 from bridge.clustering.old_plans import OldPlans
 from bridge.clustering.publication.places import Places, lies_in
-from bridge.clustering.publication.switches import Switch, Switches, states_of
+from bridge.clustering.publication.switches import Switch, Switches
 from bridge.clustering.timeline import PlanState, Timeline
 from bridge.errors import GenerationNotFound
 from bridge.index.manifest import Manifest
-from bridge.index.replacements import DIRECTORY, FileState, home, read_replacements
+from bridge.index.replacements import DIRECTORY, FileState, home, read_replacements, states_of
 from bridge.index.store import IndexStore, now_micros
 from bridge.storage.local import resolved
 from bridge.storage.port import same_state
@@ -136,7 +136,7 @@ class Cleaner:
             kept = [self._store.manifest(n) for n in self._store.generations()]
         return kept
 
-    def spared(self) -> set[str]:
+    def files_in_use(self) -> set[str]:
         """The files that generations and plans that wait name. Deletes nothing."""
         newest = self._store.latest()
         self._states = self._timeline.states(newest)

@@ -14,9 +14,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
-from bridge.clustering.publication.switches import states_of
 from bridge.clustering.timeline import PlanState, Timeline
-from bridge.index.replacements import FileState
+from bridge.index.replacements import FileState, states_of
 from bridge.index.store import now_micros
 from bridge.storage.ahead import ask_all
 from bridge.storage.port import Storage, same_state

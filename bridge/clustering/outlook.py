@@ -32,10 +32,6 @@ class PartitionOutlook:
     groups: int
     depth: int
 
-    @property
-    def files_after(self) -> int:
-        return self.files - self.old_files + self.new_files
-
 
 def outlook(plan: Plan, listed: Listed, index: IndexSnapshot) -> list[PartitionOutlook]:
     """The partitions that a plan touches, in its order."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bridge.storage.port import FileStat
+from bridge.storage.port import FileStat, FileTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,13 @@ class FileState:
     def of(cls, stat: FileStat) -> FileState:
         """The state of a file as its storage tells it."""
         return cls(stat.uri, stat.size, stat.modified, stat.etag)
+
+
+def states_of(files: FileTable) -> list[FileState]:
+    """The files of a listing."""
+    etags = [None] * len(files) if files.etags is None else files.etags.to_pylist()
+    columns = (files.paths.to_pylist(), files.sizes.tolist(), files.modified.tolist(), etags)
+    return [FileState(*row) for row in zip(*columns, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)

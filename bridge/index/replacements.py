@@ -25,6 +25,7 @@ from bridge.index.manifest import Blob, Clustering, Manifest, Shard, clustered_f
 from bridge.index.replaced_files import FileState as FileState
 from bridge.index.replaced_files import Replacement as Replacement
 from bridge.index.replaced_files import composed
+from bridge.index.replaced_files import states_of as states_of
 from bridge.index.sample import SIGNATURE
 from bridge.index.store import IndexStore, new_id, next_generation
 from bridge.storage.uri import is_unusual, join, relative

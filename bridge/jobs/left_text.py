@@ -10,7 +10,7 @@ from bridge.table.model import Table
 from bridge.table.partition import parse_partition_name
 
 
-def told(each: Left, table: Table) -> dict[str, Any]:
+def describe(each: Left, table: Table) -> dict[str, Any]:
     """One listed file or directory as plain values.
 
     ``statement`` is for Spark SQL, in which a file is a table of its own; that of a directory is

@@ -21,7 +21,7 @@ from bridge.index.replacements import forget_replacements, read_replacements, re
 from bridge.index.store import IndexStore, now_micros
 from bridge.jobs.compose import absolute_location, is_location
 from bridge.jobs.index_table import Progress, Say, index_table, opened
-from bridge.jobs.left_text import told
+from bridge.jobs.left_text import describe
 from bridge.jobs.places import MetastorePlaces, check_published
 from bridge.metastore.catalog import HiveCatalog
 from bridge.storage.port import Storage
@@ -194,7 +194,7 @@ def left(config: Config, table: str) -> list[dict[str, Any]]:
 
 
 def _left(config: Config, work: _Work) -> list[dict[str, Any]]:
-    return [told(each, work.table) for each in _listed(config, work)]
+    return [describe(each, work.table) for each in _listed(config, work)]
 
 
 def _listed(config: Config, work: _Work) -> list[Left]:
@@ -245,12 +245,12 @@ def originals(config: Config, table: str, retain: float) -> dict[str, Any]:
     """
     with _opened(config, table) as work:
         before = now_micros() - int(retain * 1e6)
-        spared = Cleaner(work.table, work.store, work.places, before, dry_run=True).spared()
+        in_use = Cleaner(work.table, work.store, work.places, before, dry_run=True).files_in_use()
         found = unneeded(
             work.storage,
             work.switches,
             work.places,
-            spared,
+            in_use,
             before,
             recursive=config.flag("planner.recursive"),
         )

@@ -35,6 +35,8 @@ SCHEMA = pa.schema(
 _HIDDEN = r"(^|/)(\.|_[^=/]*/|_[^/]*$)"
 _TELLING = r"^(?P<name>(?:[^/._][^/]*/|_[^/=]*=[^/]*/)*_[^=/]*)/"
 """The first hidden directory of a path; not one whose name begins with a dot."""
+STAGING = ("_temporary", ".hive-staging", ".spark-staging")
+"""How the names begin of directories in which Spark and Hive keep what is not committed."""
 _OF_ENGINES = frozenset({"_temporary", "_delta_log", "_spark_metadata", "_metadata", "_tmp"})
 _NAMED = 10
 _NAME = r"/?[^/]*$"

@@ -176,9 +176,9 @@ def unneeded(
     """What `skipbridge cluster originals` lists; by default without a retention."""
     places = places or LakePlaces(lake)
     before = now_micros() - int(older_than * 1e6)
-    spared = Cleaner(lake.table(), lake.store(), places, before, dry_run=True).spared()
+    in_use = Cleaner(lake.table(), lake.store(), places, before, dry_run=True).files_in_use()
     switches = Switches(lake.storage, lake.location, "db.t")
-    return originals(lake.storage, switches, places, spared, before, recursive=lake.recursive)
+    return originals(lake.storage, switches, places, in_use, before, recursive=lake.recursive)
 
 
 def cleaned(

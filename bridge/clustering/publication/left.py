@@ -99,7 +99,7 @@ def left_files(
     if not found:
         return []
     accepted: dict[str, list[FileState]] = {}
-    for state in switches.accepted():
+    for state in switches.load_accepted():
         accepted.setdefault(state.path, []).append(state)
     return [
         each
@@ -128,7 +128,7 @@ def _of(
     found: list[Left] = []
     for directory, states in sorted(known.items()):
         there = data_of(storage.list_all(directory, recursive=recursive), directory, recursive)
-        marked = switches.marked(directory) is not None
+        marked = switches.read_marker(directory) is not None
         why = BEYOND if marked or not any(s.old == directory for s in made) else GONE
         went = {state.path: state for state in states}
         for path, state in sorted(there.items()):
@@ -153,5 +153,6 @@ def _known(directory: str, held: Sequence[Switch]) -> tuple[FileState, ...]:
 
 
 def _holds(storage: Storage, switches: Switches, directory: str) -> bool:
-    listed = storage.list_all(directory, recursive=False)
-    return switches.marked(directory) is not None or bool(len(data_of(listed, directory, False)))
+    if switches.read_marker(directory) is not None:
+        return True
+    return bool(data_of(storage.list_all(directory, recursive=False), directory, False))

@@ -105,7 +105,7 @@ def _reads(directory: str, places: Iterable[str]) -> str:
 def _led(switches: Switches, each: Switch, there: str, chain: Mapping[str, Switch]) -> bool:
     """Whether markers lead from a left directory to the one in force."""
     while True:
-        if switches.marked(each.old) != (each.partition, each.number):
+        if switches.read_marker(each.old) != (each.partition, each.number):
             return False
         if each.new == there:
             return True

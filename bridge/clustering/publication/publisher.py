@@ -86,7 +86,7 @@ class Publisher:
             StorageFailure, StorageFull, MetastoreUnavailable, MetastoreFailure: run it again.
             FileCorrupt: a record is damaged.
         """
-        held, places = self._switches.load(), self._places.all()
+        held = self._switches.load()
         busy = {name for name, each in held.items() if not self._mend(name, each, revert=False)}
         by_partition: dict[str, list[Replacement]] = {}
         for group in groups:
@@ -147,7 +147,7 @@ class Publisher:
                 self._give_up(each)
         # The marker of a directory in force is taken away, unless somebody else has put the
         # directory in force: that is listed.
-        if self._switches.marked(present) is not None:
+        if self._switches.read_marker(present) is not None:
             if came_back(present, held) is not None:
                 self._note(name, f"somebody has put {present} in force again, which was left")
                 return False
@@ -173,7 +173,7 @@ class Publisher:
 
         Else the directory was overwritten, which `left` tells.
         """
-        if self._switches.marked(each.old) == (each.partition, each.number):
+        if self._switches.read_marker(each.old) == (each.partition, each.number):
             return
         listed = self._listed(each.old)
         known = {state.path: state for state in each.went}
@@ -257,7 +257,7 @@ class Publisher:
         self.report.files += len(each.wrote)
         self.report.bytes += sum(state.size for state in each.wrote)
         # Who has given up the same attempt meanwhile took the marker away.
-        if self._switches.marked(each.old) != (each.partition, each.number):
+        if self._switches.read_marker(each.old) != (each.partition, each.number):
             self._switches.mark(each)
         return None
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from bridge.clustering.publication.switches import states_of
-from bridge.index.replacements import FileState
+from bridge.index.replacements import FileState, states_of
 from bridge.storage.port import FileTable, Storage, data_files
 from bridge.storage.uri import relative
+from bridge.table.discovered import STAGING
 
 _OURS = ".skipbridge"
-_STAGING = re.compile(r"/(?:_temporary|\.hive-staging|\.spark-staging|__magic)[^/]*(?=/|$)")
+_STAGING = re.compile(rf"/(?:{'|'.join(map(re.escape, (*STAGING, '__magic')))})[^/]*(?=/|$)")
 """Directories in which Spark, Hive and S3's committers keep what is not committed."""
 
 

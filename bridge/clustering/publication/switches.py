@@ -28,7 +28,7 @@ from uuid import uuid4
 from bridge.errors import FileCorrupt, FileUnreadable
 from bridge.index.replacements import DIRECTORY, PUBLISHED, FileState, home
 from bridge.storage.ahead import ask_all
-from bridge.storage.port import FileTable, Storage, same_state
+from bridge.storage.port import Storage, same_state
 from bridge.storage.uri import is_unusual, join, relative
 from bridge.table.foreign import LEFT
 
@@ -157,7 +157,7 @@ class Switches:
         }
         self._storage.put(marker(each.old), json.dumps(body).encode())
 
-    def marked(self, directory: str) -> tuple[str, int] | None:
+    def read_marker(self, directory: str) -> tuple[str, int] | None:
         """Partition and number of the switch that a directory's marker is of; None: it has none.
 
         A marker that cannot be read is of number 0.
@@ -185,7 +185,7 @@ class Switches:
         name = join(self._directory, f"accepted-{uuid4().hex}.json")
         self._storage.put_if_absent(name, json.dumps(body).encode())
 
-    def accepted(self) -> list[FileState]:
+    def load_accepted(self) -> list[FileState]:
         """All files that `accept` was told of. Errors: FileCorrupt."""
         listed = self._storage.list_all(self._directory, recursive=False).paths.to_pylist()
         bodies = self._bodies([path for path in listed if _ACCEPTED.search(path)])
@@ -263,13 +263,6 @@ class Switches:
 def marker(directory: str) -> str:
     """Of a directory that was left."""
     return join(directory, LEFT)
-
-
-def states_of(files: FileTable) -> list[FileState]:
-    """The files of a listing."""
-    etags = [None] * len(files) if files.etags is None else files.etags.to_pylist()
-    columns = (files.paths.to_pylist(), files.sizes.tolist(), files.modified.tolist(), etags)
-    return [FileState(*row) for row in zip(*columns, strict=True)]
 
 
 def differing(states: Iterable[FileState], now: Mapping[str, FileState]) -> list[str]:

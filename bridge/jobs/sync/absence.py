@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 from bridge.jobs.sync.request import SyncRequest, SyncSettings
 from bridge.jobs.sync.storage import SyncStorage
 from bridge.sync.diff import RegisteredPartition, Wait, below
+from bridge.table.discovered import STAGING
 
-STAGING = ("_temporary", ".hive-staging", ".spark-staging")
-"""How the names begin of directories in which engines write before they publish."""
 DAY = 86400
 _FEW = 5
 _SHARE = 0.2

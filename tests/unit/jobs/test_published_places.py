@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from bridge.clustering.publication.publisher import Publisher, PublishReport
-from bridge.clustering.publication.switches import states_of
 from bridge.errors import InvalidRequest, UnsupportedTable
-from bridge.index.replacements import Replacement
+from bridge.index.replacements import Replacement, states_of
 from bridge.jobs.places import MetastorePlaces, check_published
 from bridge.metastore._gen import ttypes
 from bridge.metastore.catalog import HiveCatalog
