@@ -16,7 +16,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from bridge.planner.open_snapshots import OpenSnapshots
@@ -26,9 +25,9 @@ from bridge.service.handler import PlannerHandler
 from bridge.splits.coalesce import SplitSettings
 from bridge.table.model import Column
 from bridge.types import INTEGER
-from tests.laws.test_compiled_columns_law import OTHERS, READ, Made, columns
+from tests.laws.test_compiled_columns_law import OTHERS, Made, columns, drawn_lake
 from tests.support.lake import Lake
-from tests.tiers import examples, seed
+from tests.tiers import examples
 
 TABLES = examples(10, 25, 400)
 ASKED = 12
@@ -129,15 +128,8 @@ def _sent(value: Any) -> Any:
 def test_no_row_is_lost_whatever_the_table_becomes(tmp_path: Path) -> None:
     counts: Counter[str] = Counter()
     for number in range(TABLES):
-        rng = random.Random(seed(number))
-        made = READ[number % len(READ)]
-        type, stored, pool, _ = made
-        lake = Lake(tmp_path / str(number), columns(rng.choice((type, rng.choice(OTHERS)))))
-        held = dict(zip("abcdef", rng.choices(pool, k=6), strict=True))
-        for name, value in held.items():
-            rows = pa.table({"k": pa.array([1], pa.int32()), "c": pa.array([value], stored)})
-            lake.write(name, rows)
-        lake.build()
+        rng, made, lake, held = drawn_lake(tmp_path, number)
+        type = made[0]
 
         def planner(lake: Lake = lake, rng: random.Random = rng) -> PlannerHandler:
             made = lake.planner(metadata_ttl=rng.choice((0.0, 60.0)))

@@ -88,19 +88,25 @@ def named(found: ttypes.SkippableFiles) -> set[str]:
     return set(found.files[len(found.files) - found.skipped :].decode())
 
 
+def drawn_lake(directory: Path, number: int) -> tuple[random.Random, Made, Lake, dict[str, Any]]:
+    """An indexed table of six files, of one row each: the value of `c` in each, by name."""
+    rng = random.Random(seed(number))
+    made = READ[number % len(READ)]
+    type, stored, pool, _ = made
+    lake = Lake(directory / str(number), columns(rng.choice((type, rng.choice(OTHERS)))))
+    held = dict(zip("abcdef", rng.choices(pool, k=6), strict=True))
+    for name, value in held.items():
+        lake.write(name, pa.table({"k": pa.array([1], pa.int32()), "c": pa.array([value], stored)}))
+    lake.build()
+    return rng, made, lake, held
+
+
 @pytest.mark.rule("41")
 def test_a_file_with_a_matching_row_is_never_named(tmp_path: Path) -> None:
     counts: Counter[str] = Counter()
     for number in range(TABLES):
-        rng = random.Random(seed(number))
-        made = READ[number % len(READ)]
-        type, stored, pool, _ = made
-        lake = Lake(tmp_path / str(number), columns(rng.choice((type, rng.choice(OTHERS)))))
-        held = dict(zip("abcdef", rng.choices(pool, k=6), strict=True))
-        for name, value in held.items():
-            rows = pa.table({"k": pa.array([1], pa.int32()), "c": pa.array([value], stored)})
-            lake.write(name, rows)
-        lake.build()
+        rng, made, lake, held = drawn_lake(tmp_path, number)
+        type = made[0]
         planner = lake.planner()
         handler = PlannerHandler(planner, "127.0.0.1:1", SplitSettings())
         try:

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from types import TracebackType
 from typing import Any
 
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
@@ -16,6 +15,7 @@ from thrift.Thrift import TApplicationException, TMessageType, TType
 from thrift.transport.TTransport import TMemoryBuffer, TTransportBase
 
 from bridge.metastore._gen import ThriftHiveMetastore, ttypes
+from tests.support.relay import Between
 
 _HANDSHAKE = "getVersion"
 
@@ -60,37 +60,19 @@ class Call:
 Hook = Callable[[Call], Fate]
 
 
-class MetastoreProxy:
+class MetastoreProxy(Between):
     """Passes calls on, one at a time, each after `before` has seen it.
 
     Attributes:
-        port: on which it listens.
         before: acts as others do, and says what becomes of the call.
         calls: all of them, in order.
     """
 
     def __init__(self, port: int) -> None:
-        self._to = ("127.0.0.1", port)
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
         self.before: Hook = lambda call: Fate.PASS
         self.calls: list[Call] = []
         self._lock = threading.Lock()
-        self._sockets: list[socket.socket] = []
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def __enter__(self) -> MetastoreProxy:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._listener.close()
-        for each in self._sockets:
-            each.close()
+        super().__init__(("127.0.0.1", port))
 
     @property
     def uri(self) -> str:
@@ -100,15 +82,10 @@ class MetastoreProxy:
         """Counts anew, with another hook."""
         self.before, self.calls = before, []
 
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = self._listener.accept()
-                server = socket.create_connection(self._to)
-                for each in (client, server):
-                    each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                self._sockets += client, server
-                threading.Thread(target=self._serve, args=(client, server), daemon=True).start()
+    def serve(self, client: socket.socket, server: socket.socket) -> None:
+        for each in (client, server):
+            each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        threading.Thread(target=self._serve, args=(client, server), daemon=True).start()
 
     def _serve(self, client: socket.socket, server: socket.socket) -> None:
         try:

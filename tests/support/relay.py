@@ -6,10 +6,11 @@ import contextlib
 import socket
 import threading
 from types import TracebackType
+from typing import Self
 
 
-class Relay:
-    """Passes connections on to a server; see `hold` and `lose`.
+class Between:
+    """Accepts connections, and makes one to a server for each.
 
     Attributes:
         port: on which it listens.
@@ -22,11 +23,9 @@ class Relay:
         self.port: int = self._listener.getsockname()[1]
         self.connections = 0
         self._sockets: list[socket.socket] = []
-        self._passing = _set()
-        self._losing: tuple[bytes, bool] | None = None
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def __enter__(self) -> Relay:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -38,6 +37,28 @@ class Relay:
         self._listener.close()
         for each in self._sockets:
             each.close()
+
+    def serve(self, client: socket.socket, server: socket.socket) -> None:
+        """Starts to pass on what the two ends of a connection send."""
+        raise NotImplementedError
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                server = socket.create_connection(self._to)
+                self.connections += 1
+                self._sockets += client, server
+                self.serve(client, server)
+
+
+class Relay(Between):
+    """Passes connections on to a server; see `hold` and `lose`."""
+
+    def __init__(self, to: tuple[str, int]) -> None:
+        self._passing = _set()
+        self._losing: tuple[bytes, bool] | None = None
+        super().__init__(to)
 
     def hold(self) -> threading.Event:
         """What arrives on the connections made so far waits until the returned event is set."""
@@ -69,17 +90,11 @@ class Relay:
                 target.sendall(data)
             target.shutdown(socket.SHUT_WR)
 
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = self._listener.accept()
-                server = socket.create_connection(self._to)
-                self.connections += 1
-                self._sockets += client, server
-                for ends in ((client, server), (server, client)):
-                    work = threading.Thread(target=self._pass, args=(*ends, self._passing))
-                    work.daemon = True
-                    work.start()
+    def serve(self, client: socket.socket, server: socket.socket) -> None:
+        for ends in ((client, server), (server, client)):
+            work = threading.Thread(target=self._pass, args=(*ends, self._passing))
+            work.daemon = True
+            work.start()
 
 
 def _set() -> threading.Event:

@@ -54,3 +54,14 @@ def test_explain_of_a_directory_imports_neither_a_metastore_nor_pandas(tmp_path:
     assert "pyarrow" in found and "sqlglot" in found
     assert found.isdisjoint({"pandas", "pyspark", "jinja2", "rich", "trino", "pyhive"})
     assert "bridge.metastore._gen" not in found
+
+
+def test_choices_that_are_written_again_to_import_less_agree() -> None:
+    from bridge.cli.doctor import doctor
+    from bridge.cli.sync import sync
+    from bridge.clients.hive import AUTHENTICATIONS
+    from bridge.jobs.sync.run_all import INDEXES
+
+    choices = {p.name: getattr(p.type, "choices", ()) for c in (doctor, sync) for p in c.params}
+    assert tuple(choices["hive_authentication"]) == tuple(AUTHENTICATIONS)
+    assert tuple(choices["index"]) == tuple(INDEXES)
