@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SKIPPED := $(VENV)/skipped.txt
-.PHONY: demo test test-full test-third test-parent mutations fast full checks forget-skipped nightly setup lint docs doctests unit laws engines java bench lock clean
+.PHONY: demo test test-full test-third test-parent mutations fast full checks forget-skipped nightly setup lint docs doctests unit laws engines java bench dist lock clean
 
 setup: $(READY)
 
@@ -102,6 +102,17 @@ nightly: setup
 
 bench: setup
 	$(BIN)/python -m tests.benchmark
+
+# What a release hands out: the wheel, the connector for each release of Trino, the jar for each of Hive, and SHA-256 sums.
+dist: setup
+	@rm -rf dist build/dist && mkdir -p dist build/dist
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	@for version in $$($(BIN)/skipbridge plugin versions); do \
+		$(BIN)/skipbridge plugin build --trino-version $$version --to build/dist/trino-$$version && \
+		(cd build/dist/trino-$$version && $(abspath $(BIN))/python -m zipfile -c $(abspath dist)/skipbridge-trino-$$version.zip skipbridge) || exit 1; \
+	done
+	@for version in 2.3.10 4.0.1; do $(BIN)/skipbridge hive jar --hive-version $$version --to dist || exit 1; done
+	@cd dist && sha256sum *.whl *.zip *.jar > SHA256SUMS && cat SHA256SUMS
 
 # Writes constraints.txt anew from pyproject.toml: versions and hashes, no addresses.
 lock:

@@ -17,17 +17,20 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from bridge.api.clustering import CancelledGroup, TableClustering
-    from bridge.api.index import IndexBuild, TableIndex
-    from bridge.api.scan import Scan
-    from bridge.api.scan_report import ScanReport
-    from bridge.api.session import Session, connect
-    from bridge.api.table import Table
-    from bridge.errors import BridgeError
-    from bridge.jobs.sql.context import SqlResult
+from bridge.kernel.version import VERSION
 
-__version__ = "0.1.0"
+if TYPE_CHECKING:
+    from bridge.app.api.clustering import TableClustering
+    from bridge.app.api.index import IndexBuild, TableIndex
+    from bridge.app.api.scan import Scan
+    from bridge.app.api.scan_report import ScanReport
+    from bridge.app.api.session import Session, connect
+    from bridge.app.api.table import Table
+    from bridge.clustering.write_check import CancelledGroup
+    from bridge.kernel.errors import BridgeError
+    from bridge.segments.statements.context import SqlResult
+
+__version__ = VERSION
 __all__ = [
     "BridgeError",
     "CancelledGroup",
@@ -44,17 +47,17 @@ __all__ = [
     "connect",
 ]
 _PLACES = {
-    "BridgeError": "bridge.errors",
-    "CancelledGroup": "bridge.api.clustering",
-    "IndexBuild": "bridge.api.index",
-    "ScanReport": "bridge.api.scan_report",
-    "Scan": "bridge.api.scan",
-    "Session": "bridge.api.session",
-    "SqlResult": "bridge.jobs.sql.context",
-    "Table": "bridge.api.table",
-    "TableClustering": "bridge.api.clustering",
-    "TableIndex": "bridge.api.index",
-    "connect": "bridge.api.session",
+    "BridgeError": "bridge.kernel.errors",
+    "CancelledGroup": "bridge.clustering.write_check",
+    "IndexBuild": "bridge.app.api.index",
+    "ScanReport": "bridge.app.api.scan_report",
+    "Scan": "bridge.app.api.scan",
+    "Session": "bridge.app.api.session",
+    "SqlResult": "bridge.segments.statements.context",
+    "Table": "bridge.app.api.table",
+    "TableClustering": "bridge.app.api.clustering",
+    "TableIndex": "bridge.app.api.index",
+    "connect": "bridge.app.api.session",
 }
 
 

@@ -1,5 +1,5 @@
 """``python -m bridge``."""
 
-from bridge.cli.main import main
+from bridge.app.cli.main import main
 
 main()

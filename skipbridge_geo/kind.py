@@ -19,7 +19,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.errors import InvalidConfiguration
 from bridge.expression.nodes import (
     BoundAnd,
     BoundCall,
@@ -30,7 +29,7 @@ from bridge.expression.nodes import (
     Op,
 )
 from bridge.expression.statistics import Mask
-from bridge.index.kinds.definition import Definition, column_path, column_texts
+from bridge.index.kinds.definition import KindDefinition, column_path, column_texts
 from bridge.index.kinds.kind import (
     Arrays,
     FileFacts,
@@ -42,7 +41,8 @@ from bridge.index.kinds.kind import (
 )
 from bridge.index.kinds.payload import Payload
 from bridge.index.kinds.source import column_source
-from bridge.types import Semantics, whole_number
+from bridge.kernel.errors import InvalidConfiguration
+from bridge.kernel.types import Semantics, whole_number
 
 Cells = npt.NDArray[np.int64]
 _LEVELS = 16
@@ -65,7 +65,7 @@ class Geo(IndexKind):
         ]
     )
 
-    def define(self, text: str) -> Definition:
+    def define(self, text: str) -> KindDefinition:
         found = super().define(text)
         columns = column_texts(found.on)
         if len(columns) != 2 or not all(columns) or not whole_number(found.option("cells")):
@@ -75,12 +75,12 @@ class Geo(IndexKind):
             )
         for column in columns:
             column_source(column)
-        return Definition(found.kind, ",".join(columns), found.options)
+        return KindDefinition(found.kind, ",".join(columns), found.options)
 
-    def columns(self, definition: Definition) -> list[tuple[str, ...]]:
+    def columns(self, definition: KindDefinition) -> list[tuple[str, ...]]:
         return [column_path(column) for column in column_texts(definition.on)]
 
-    def gather(self, definition: Definition, file: FileFacts) -> _Gathering | None:
+    def gather(self, definition: KindDefinition, file: FileFacts) -> _Gathering | None:
         leaves = []
         for path in self.columns(definition):
             leaf = file.leaf(path)
@@ -89,7 +89,7 @@ class Geo(IndexKind):
             leaves.append(leaf)
         return _Gathering((leaves[0], leaves[1]), int(definition.option("cells")))
 
-    def concerns(self, definition: Definition, expression: BoundExpression) -> bool:
+    def concerns(self, definition: KindDefinition, expression: BoundExpression) -> bool:
         wanted = _names(definition)
         seen = set()
         for predicate in predicates(expression):
@@ -98,11 +98,11 @@ class Geo(IndexKind):
             seen |= {name for name in wanted if is_column(predicate.reference, name)}
         return seen == set(wanted)
 
-    def open(self, definition: Definition, payload: Payload) -> CellsOfFiles:
+    def open(self, definition: KindDefinition, payload: Payload) -> CellsOfFiles:
         return CellsOfFiles(payload, _names(definition))
 
 
-def _names(definition: Definition) -> tuple[str, str]:
+def _names(definition: KindDefinition) -> tuple[str, str]:
     latitude, longitude = column_texts(definition.on.lower())
     return latitude, longitude
 

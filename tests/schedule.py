@@ -22,8 +22,11 @@ TIMINGS = Path(__file__).with_name("timings.json")
 UNKNOWN_SECONDS = 5.0
 # The servers of a unit, by the names of its modules; the first that matches.
 _UNITS = (
-    ("trino", r"engines/test_(trino|hudi|differential_trino|hive_segments|segment|sync_hudi)"),
-    ("hive", r"engines/test_(hive|differential_hive|publishing|sync_engines|text_values)"),
+    (
+        "trino",
+        r"engines/test_(trino|hudi|differential_trino|hive_segments|segment|sync_(hudi|rows))",
+    ),
+    ("hive", r"engines/test_(hive|differential_hive|publishing|sync_engines|(odd|text)_values)"),
     ("spark", r"(engines/test_(spark|api_spark)|storage/test_load_on_spark)"),
     ("metastore", r"engines/test_(metastore|sync|sql_story)"),
 )

@@ -72,6 +72,7 @@ def build(
     if hudi and from_server is not None:
         raise BuildFailed("Hudi's reader is built by Maven only: leave out the server or Hudi")
     _require_java(java_home, chosen.java_release)
+    out_dir.mkdir(parents=True, exist_ok=True)  # now, and not after minutes
     progress(f"generating the connector for Trino {version}")
     files = generate(version, package, connector_name)
     plugin = out_dir / connector_name
@@ -230,7 +231,14 @@ def _run(command: list[str | Path], directory: Path, environment: dict[str, str]
 
 
 def _replace(plugin: Path, built: Path) -> None:
-    if plugin.exists():
-        shutil.rmtree(plugin)
-    plugin.parent.mkdir(parents=True, exist_ok=True)
-    shutil.move(built, plugin)
+    """Puts a plugin whole in place of an earlier one, or leaves that as it was."""
+    with tempfile.TemporaryDirectory(prefix=f".{plugin.name}-", dir=plugin.parent) as draft:
+        whole = Path(draft) / plugin.name
+        try:
+            shutil.move(built, whole)
+        except shutil.Error as error:  # names each file that another file system did not take
+            first = error.args[0][0]
+            raise BuildFailed(f"{plugin} cannot be written: {first[2]}") from error
+        if plugin.exists():
+            plugin.rename(Path(draft) / "earlier")
+        whole.rename(plugin)

@@ -19,14 +19,20 @@ from bridge.clustering.old_plans import OldPlans
 from bridge.clustering.publication.places import Places, lies_in
 from bridge.clustering.publication.switches import Switch, Switches
 from bridge.clustering.timeline import PlanState, Timeline
-from bridge.errors import GenerationNotFound
-from bridge.index.manifest import Manifest
-from bridge.index.replacements import DIRECTORY, FileState, home, read_replacements, states_of
-from bridge.index.store import IndexStore, now_micros
-from bridge.storage.local import resolved
+from bridge.index.generations.manifest import Manifest
+from bridge.index.generations.replacements import (
+    DIRECTORY,
+    FileState,
+    home,
+    read_replacements,
+    states_of,
+)
+from bridge.index.generations.store import IndexStore, now_micros
+from bridge.kernel.errors import GenerationNotFound
+from bridge.storage.local_disk.local import resolve_links
 from bridge.storage.port import same_state
 from bridge.storage.uri import join, relative
-from bridge.table.model import Table
+from bridge.table.model import CatalogTable
 
 _INSTANT = re.compile(r"\d{17}")
 
@@ -66,7 +72,7 @@ class Cleaner:
 
     def __init__(
         self,
-        table: Table,
+        table: CatalogTable,
         store: IndexStore,
         places: Places | None,
         before: int,
@@ -96,7 +102,7 @@ class Cleaner:
         kept = self._generations()
         self._spare(kept)
         self._present = {} if self._places is None else self._places.all()
-        self._locations = {resolved(place) for place in self._present.values()}
+        self._locations = {resolve_links(place) for place in self._present.values()}
         if records:
             self._look_for_others()
         with_files = self._rewritten()
@@ -108,15 +114,15 @@ class Cleaner:
 
     def _look_for_others(self) -> None:
         """Collects other tables and partitions of them in the same place."""
-        ours = resolved(self._home)
+        ours = resolve_links(self._home)
 
         def near(location: str) -> bool:
-            return lies_in(resolved(location), ours)
+            return lies_in(resolve_links(location), ours)
 
         for other in [] if self._places is None else self._places.others(near):
             if other.partitions or near(other.location):
                 self.report.shared.append(other.name)
-            self._locations |= {resolved(each) for each in (other.location, *other.partitions)}
+            self._locations |= {resolve_links(each) for each in (other.location, *other.partitions)}
 
     def _generations(self) -> list[Manifest]:
         """Deletes generations that were followed by another one long ago; returns the others."""
@@ -218,9 +224,9 @@ class Cleaner:
         """
         parent, _, name = path.rpartition("/")
         if parent not in self._real:
-            self._real[parent] = resolved(parent)
+            self._real[parent] = resolve_links(parent)
         inner, directory = f"/{name}", self._real[parent]
-        ours = resolved(self._home)
+        ours = resolve_links(self._home)
         while lies_in(directory, ours):
             if directory in self._locations:
                 return "/." not in inner and "/_" not in inner

@@ -15,15 +15,15 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
-from bridge.errors import FileUnreadable
-from bridge.index import registry
-from bridge.index.collect import Collector, FileTask, Reading, collect_chunk
+from bridge.index.building.collect import Collector, FileTask, Reading, collect_chunk
+from bridge.index.building.sample import Sampling
+from bridge.index.generations.replacements import FileState
+from bridge.index.generations.shard import Collected
+from bridge.index.kinds import registry
 from bridge.index.kinds.definition import IndexSettings
-from bridge.index.replacements import FileState
-from bridge.index.sample import Sampling
-from bridge.index.shard import Collected
+from bridge.kernel.errors import FileUnreadable
+from bridge.storage.local_disk.spill import spill_directory
 from bridge.storage.port import FileStat, Range, Storage
-from bridge.storage.spill import spill_directory
 
 
 def reading_of(settings: IndexSettings, files: int) -> Reading:
@@ -58,7 +58,7 @@ class _InMemory:
         return self.read_ranges(uri, ranges), self._stat
 
 
-def gathered(
+def gather_entry(
     number: int, state: FileState, content: bytes, format: str, reading: Reading
 ) -> Collected | None:
     """What the index needs of one file; None if it is to be read again.

@@ -6,8 +6,9 @@ nobody recorded are never read. Several runs of one plan may race; one commits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,18 +18,23 @@ import numpy as np
 import pyarrow as pa
 
 from bridge.clustering import registry
-from bridge.clustering.bloom_types import stored_types
 from bridge.clustering.entries import Gathered, Ready, ReadyCollector, reading_of
-from bridge.clustering.plan import Plan, PlannedGroup
-from bridge.clustering.rewrite import Effort, GroupResult, GroupTask, rewrite_group
-from bridge.clustering.timeline import Timeline, no_plan
-from bridge.errors import InvalidRequest, StorageFailure
-from bridge.index.build import write_entries
-from bridge.index.collect import Collector, Reading
-from bridge.index.kinds.definition import IndexSettings
-from bridge.index.listed import Listed
-from bridge.index.manifest import Manifest, Shard
-from bridge.index.replacements import (
+from bridge.clustering.plan import ClusteringPlan, PlannedGroup
+from bridge.clustering.rewriting.bloom_types import stored_types
+from bridge.clustering.rewriting.rewrite import (
+    Effort,
+    GroupResult,
+    GroupTask,
+    Seen,
+    rewrite_group,
+)
+from bridge.clustering.rewriting.shuffle import Room
+from bridge.clustering.timeline import Timeline, no_plan, order_of
+from bridge.index.building.build import write_entries
+from bridge.index.building.collect import Collector, Reading
+from bridge.index.building.listed import Listed
+from bridge.index.generations.manifest import Manifest, Shard
+from bridge.index.generations.replacements import (
     DIRECTORY,
     FileState,
     Replacement,
@@ -37,29 +43,52 @@ from bridge.index.replacements import (
     home,
     is_clustered,
 )
-from bridge.index.store import IndexStore
-from bridge.storage.ahead import ask_all
+from bridge.index.generations.store import IndexStore
+from bridge.index.kinds.definition import IndexSettings
+from bridge.kernel.errors import InvalidRequest, StorageFailure
+from bridge.kernel.threads import Threads
+from bridge.kernel.types import Field
 from bridge.storage.port import FileStat, FileTable, Storage, same_state
+from bridge.storage.reading.ahead import ask_all
 from bridge.storage.uri import is_unusual, join, relative
-from bridge.table.model import Catalog, Table
-from bridge.types import Field
+from bridge.table.model import Catalog, CatalogTable
 
 Progress = Callable[[int, int], None]
-Judge = Callable[[Sequence[PlannedGroup], tuple[Shard, ...]], str]
-"""Says why queries are better off with the old files of some groups than with the new ones, whose
-entries it gets; empty if they are not."""
+Judge = Callable[
+    [Sequence[tuple[PlannedGroup, Sequence[FileState]]], tuple[Shard, ...]], dict[int, str]
+]
+"""Gets groups with their new files, and the entries of these. Says why queries are better off with
+the old files, by the number of each group of which they are."""
+_WAITING = 4
+"""Groups of a remote store that a thread has under way."""
 _LASTING = ("UNSUPPORTED", "VERIFICATION", "FileCorrupt", "FILE_CORRUPT", "Arrow")
 """How reasons begin that stay as long as the files do."""
+
+
+class GroupsFailed(StorageFailure):
+    """Storage failed some groups.
+
+    Attributes:
+        reasons: by the number of each group.
+    """
+
+    def __init__(self, errors: Mapping[int, StorageFailure]) -> None:
+        first = next(iter(errors.values()))
+        super().__init__(first.message, first.hint)
+        self.reasons = {id: f"{each.code}: {each.message}" for id, each in errors.items()}
 
 
 class Rewriter(Protocol):
     """Distributes the rewriting of groups over threads or machines."""
 
-    def rewrite(self, tasks: Sequence[GroupTask]) -> Iterator[GroupResult]:
+    def rewrite(self, tasks: Sequence[GroupTask], seen: Seen) -> Iterator[GroupResult]:
         """Yields the results in any order; each task appears once.
 
+        Args:
+            seen: is told of old files as they are read, as far as it is known here.
+
         Errors:
-            StorageFailure: groups failed; all other results were yielded.
+            GroupsFailed: storage failed some groups; all other results were yielded.
             StorageFull.
         """
         ...
@@ -69,50 +98,98 @@ class ThreadRewriter:
     """Rewrites in this process.
 
     Args:
-        effort: of all groups together; those that run at the same time share its threads.
+        effort: of all groups together; those that run at the same time share its threads and its
+            memory. Of those in a remote store more run than there are threads, as most of them wait
+            for answers.
     """
 
     def __init__(self, storage: Storage, effort: Effort | None = None) -> None:
         self._storage, self._effort = storage, effort or Effort(threads=2)
 
-    def rewrite(self, tasks: Sequence[GroupTask]) -> Iterator[GroupResult]:
-        at_once = max(1, min(self._effort.threads, len(tasks)))
-        effort = replace(self._effort, threads=self._effort.threads // at_once)
-        with ThreadPoolExecutor(at_once) as pool:
-            running = {pool.submit(run_task, task, self._storage, effort) for task in tasks}
-            yield from finished(running)
+    def rewrite(
+        self, tasks: Sequence[GroupTask], seen: Seen = lambda count: None
+    ) -> Iterator[GroupResult]:
+        remote = bool(tasks) and self._storage.is_remote(tasks[0].directory)
+        at_once = max(1, min(self._effort.threads * (_WAITING if remote else 1), len(tasks)))
+        effort = replace(self._effort, threads=max(1, self._effort.threads // at_once))
+        room = Room(effort.memory)
+        with Threads(at_once, "rewrite") as pool:
+            running = {
+                pool.submit(run_task, task, self._storage, effort, room, seen): task.id
+                for task in tasks
+            }
+            yield from yield_results(running)
 
 
-def finished(running: set[Future[GroupResult]]) -> Iterator[GroupResult]:
+def yield_results(
+    running: dict[Future[GroupResult], int], meanwhile: Callable[[], None] | None = None
+) -> Iterator[GroupResult]:
     """Results as they come. Groups that wait are not begun once the caller stops.
 
     Args:
-        running: is emptied, so that no result is kept.
+        running: the number of each group. Is emptied, so that no result is kept.
+        meanwhile: is called every second.
 
     Errors:
-        StorageFailure: groups failed; raised after the results of all others.
+        GroupsFailed: raised after the results of all other groups.
         Any other error of a group, at once.
     """
-    failed: StorageFailure | None = None
+    failed: dict[int, StorageFailure] = {}
     try:
         while running:
-            for each in wait(running, return_when=FIRST_COMPLETED).done:
-                running.discard(each)
+            pause = None if meanwhile is None else 1.0
+            ended = wait(running, pause, FIRST_COMPLETED).done
+            if meanwhile is not None:
+                meanwhile()
+            for each in ended:
+                group = running.pop(each)
                 try:
                     yield each.result()
                 except StorageFailure as error:
-                    failed = failed or error
-        if failed is not None:
-            raise failed
+                    failed[group] = error
+        if failed:
+            raise GroupsFailed(failed)
     finally:
         for each in running:
             each.cancel()
 
 
-def run_task(task: GroupTask, storage: Storage, effort: Effort) -> GroupResult:
+def run_task(
+    task: GroupTask, storage: Storage, effort: Effort, room: Room, seen: Seen
+) -> GroupResult:
     """Rewrites one group in the layout that the task names."""
     layout = registry.layout(task.layout, len(task.columns))
-    return rewrite_group(task, storage, layout, effort)
+    return rewrite_group(task, storage, layout, effort, room, seen)
+
+
+class _FilesDone:
+    """How many old files of a plan are read, or belong to groups that have ended.
+
+    All of them count only once the last group has ended, since new files are written after that.
+    """
+
+    def __init__(self, plan: ClusteringPlan, progress: Progress | None) -> None:
+        self._sizes = {group.id: len(group.files) for group in plan.groups}
+        self._total = sum(self._sizes.values())
+        self._seen = self._ended = 0
+        self._progress, self._lock = progress or (lambda done, total: None), threading.Lock()
+
+    def add(self, count: int) -> None:
+        """So many more files are read."""
+        with self._lock:
+            self._seen += count
+            self._tell()
+
+    def end(self, groups: Collection[int]) -> None:
+        """These groups have ended."""
+        with self._lock:
+            self._ended = sum(self._sizes[id] for id in groups)
+            self._seen = max(self._seen, self._ended)
+            self._tell()
+
+    def _tell(self) -> None:
+        most = self._total - (self._ended < self._total)
+        self._progress(min(self._seen, most), self._total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +219,8 @@ class RunReport:
 
 
 def execute(
-    plan: Plan,
-    table: Table,
+    plan: ClusteringPlan,
+    table: CatalogTable,
     store: IndexStore,
     timeline: Timeline,
     *,
@@ -157,14 +234,16 @@ def execute(
 
     Args:
         judge: is asked before the commit; None: nobody is.
+        progress: gets old files that are done, and how many there are.
         catalog: tells where the partitions are. A plan is a file that others can write: nothing
             outside of them is read.
 
     Errors:
         InvalidRequest: it was cancelled or its records are gone, or the table has moved since.
         GenerationNotFound, IndexCorrupt: the index is gone or damaged; build it, then run again.
-        IndexConflict, StorageFailure, StorageFull: run it again. A group that fails in a second
-            run is rejected, and the others commit.
+        GroupsFailed: storage failed each group that could be rewritten; run it again. If it failed
+            some only, these are rejected, and the others commit.
+        IndexConflict, StorageFailure, StorageFull: run it again.
     """
     with Gathered() as gathered:
         return _execute(
@@ -173,8 +252,8 @@ def execute(
 
 
 def _execute(
-    plan: Plan,
-    table: Table,
+    plan: ClusteringPlan,
+    table: CatalogTable,
     store: IndexStore,
     timeline: Timeline,
     catalog: Catalog,
@@ -209,17 +288,16 @@ def _execute(
         for group in plan.groups
         if group.id not in results and group.id not in outside
     ]
+    files = _FilesDone(plan, progress)
+    files.end(results)
     try:
-        for result in rewriter.rewrite(missing) if missing else ():
+        for result in rewriter.rewrite(missing, files.add) if missing else ():
             results[result.id] = _record(timeline, plan.instant, result, gathered)
-            if progress is not None:
-                progress(len(results), len(plan.groups))
-    except StorageFailure as error:
-        failed = [task.id for task in missing if task.id not in results]
-        first = [id for id in failed if timeline.failed(plan.instant, id)]
-        if first or not any(not result.rejected for result in results.values()):
-            raise  # once more, since such failures pass
-        outside.update(dict.fromkeys(failed, f"{error.code}: {error.message}"))
+            files.end(results)
+    except GroupsFailed as error:
+        if not any(not result.rejected for result in results.values()):
+            raise
+        outside.update(error.reasons)
     now = _states_now(
         store.storage,
         [f for g in plan.groups if g.id not in outside for f in (*g.files, *results[g.id].new)],
@@ -237,7 +315,9 @@ def _execute(
             results[group.id] = GroupResult(group.id, rejected=problem, aside=aside)
         else:
             good.append((replace(group, files=result.taken(group.files)), result))
-    refused = [file for group in plan.groups for file in _refused(group, results[group.id])]
+    refused: dict[FileState, str] = {}
+    for group in plan.groups:
+        refused.update(_refused(group, results[group.id]))
     if refused:
         timeline.refuse(plan.instant, refused)
     if not good:
@@ -256,14 +336,17 @@ def _execute(
         if problem:  # they would not be indexed: the old files are
             results[group.id] = GroupResult(group.id, rejected=problem, aside=result.aside)
             good.remove((group, result))
-    dearer = judge([group for group, _ in good], shards) if judge is not None and good else ""
+    dearer: dict[int, str] = {}
+    if judge is not None and good:
+        dearer = judge([(group, result.new) for group, result in good], shards)
     if dearer:
-        timeline.refuse(
-            plan.instant, [file for group, _ in good for file in group.files], dearer=True
-        )
-        for group, result in good:
-            results[group.id] = GroupResult(group.id, rejected=dearer, aside=result.aside)
-        good.clear()
+        reasons = {f: dearer[g.id] for g, _ in good if g.id in dearer for f in g.files}
+        timeline.refuse(plan.instant, reasons, dearer=order_of(plan))
+        for group, result in list(good):
+            if group.id in dearer:
+                problem = dearer[group.id]
+                results[group.id] = GroupResult(group.id, rejected=problem, aside=result.aside)
+                good.remove((group, result))
     if not good:
         timeline.reject(plan.instant)
         return _report(plan, "rejected", -1, resumed, results)
@@ -272,12 +355,13 @@ def _execute(
     return _report(plan, "completed", manifest.generation, resumed, results)
 
 
-def _refused(group: PlannedGroup, result: GroupResult) -> Sequence[FileState]:
-    """The files of a group that later plans leave out as long as they stay as they are."""
-    taken = result.taken(group.files)
+def _refused(group: PlannedGroup, result: GroupResult) -> dict[FileState, str]:
+    """The files of a group that later plans leave out as long as they stay as they are, and why."""
     if result.aside:
-        return [file for file in group.files if file not in taken]
-    return group.files if result.rejected.startswith(_LASTING) else ()
+        why = dict(result.aside)
+        return {file: why[file.path] for file in group.files if file.path in why}
+    lasting = result.rejected.startswith(_LASTING)
+    return dict.fromkeys(group.files, result.rejected) if lasting else {}
 
 
 def _committed(store: IndexStore, instant: str) -> Manifest | None:
@@ -288,12 +372,15 @@ def _committed(store: IndexStore, instant: str) -> Manifest | None:
 
 
 def _outside(
-    plan: Plan, table: Table, catalog: Catalog, clustered: Mapping[str, str]
+    plan: ClusteringPlan,
+    table: CatalogTable,
+    catalog: Catalog,
+    clustered: Mapping[str, Replacement],
 ) -> dict[int, str]:
     """Why groups are not rewritten: their files are not where their partition is today.
 
     Args:
-        clustered: the partition of each file that replaces others.
+        clustered: the group of each file that replaces others.
     """
     names = list(dict.fromkeys(group.partition for group in plan.groups))
     with closing(catalog.partitions(table, names)) as batches:
@@ -305,7 +392,11 @@ def _outside(
             found[group.id] = f"FILE_CHANGED: there is no partition {group.partition}"
             continue
         for state in group.files:
-            if clustered.get(state.path) == group.partition:
+            held = clustered.get(state.path)
+            if held is not None and (
+                held.partition == group.partition  # or it was renamed
+                or all(relative(root, old.path) is not None for old in held.old)
+            ):
                 continue
             inner = relative(root, state.path)
             if inner is not None and inner.partition("/")[0] == DIRECTORY:
@@ -315,14 +406,14 @@ def _outside(
     return found
 
 
-def _cancelled(timeline: Timeline, plan: Plan) -> dict[int, str]:
+def _cancelled(timeline: Timeline, plan: ClusteringPlan) -> dict[int, str]:
     """Why groups are not committed: a writer is about to replace files of them."""
     return dict.fromkeys(
         timeline.cancelled_groups(plan.instant), "CANCELLED: a writer replaces files of it"
     )
 
 
-def _misplaced(plan: Plan, result: GroupResult) -> str:
+def _misplaced(plan: ClusteringPlan, result: GroupResult) -> str:
     """Why the recorded new files of a group are not its own; empty if they are."""
     for state in result.new:
         if not is_clustered(state.path, plan.location):
@@ -330,7 +421,7 @@ def _misplaced(plan: Plan, result: GroupResult) -> str:
     return ""
 
 
-def _reading(plan: Plan, store: IndexStore) -> Reading:
+def _reading(plan: ClusteringPlan, store: IndexStore) -> Reading:
     """What the index needs of the new files."""
     held = store.latest()
     settings = IndexSettings() if held is None else held.settings
@@ -342,8 +433,9 @@ def _ready(good: Sequence[tuple[PlannedGroup, GroupResult]], gathered: Gathered)
     return [(partial(gathered.get, result.id), result.new) for _, result in good]
 
 
-def _task(plan: Plan, group: PlannedGroup, table: Table, reading: Reading) -> GroupTask:
-    place = {column.name.lower(): i for i, column in enumerate(table.columns)}
+def _task(
+    plan: ClusteringPlan, group: PlannedGroup, table: CatalogTable, reading: Reading
+) -> GroupTask:
     return GroupTask(
         group.id,
         group.partition,
@@ -357,8 +449,6 @@ def _task(plan: Plan, group: PlannedGroup, table: Table, reading: Reading) -> Gr
         plan.compression,
         plan.row_group_bytes,
         group.format,
-        tuple(place.get(name.lower(), -1) for name in plan.columns),
-        plan.page_index,
         plan.bloom,
         stored_types(Field(column.name, column.type) for column in table.columns),
         reading,
@@ -396,7 +486,7 @@ def _outdated(now: Mapping[str, FileStat | None], files: Iterable[FileState]) ->
 
 
 def _entries(
-    table: Table,
+    table: CatalogTable,
     store: IndexStore,
     collector: Collector,
     good: Sequence[tuple[PlannedGroup, GroupResult]],
@@ -428,7 +518,7 @@ def _entries(
 
 
 def _report(
-    plan: Plan, state: str, generation: int, resumed: int, results: dict[int, GroupResult]
+    plan: ClusteringPlan, state: str, generation: int, resumed: int, results: dict[int, GroupResult]
 ) -> RunReport:
     good = [
         replace(g, files=results[g.id].taken(g.files))

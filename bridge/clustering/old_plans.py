@@ -15,10 +15,10 @@ import re
 from collections.abc import Collection, Iterator
 
 from bridge.clustering.timeline import PlanState, Timeline
-from bridge.index.replacements import FileState, states_of
-from bridge.index.store import now_micros
-from bridge.storage.ahead import ask_all
+from bridge.index.generations.replacements import FileState, states_of
+from bridge.index.generations.store import now_micros
 from bridge.storage.port import Storage, same_state
+from bridge.storage.reading.ahead import ask_all
 
 _RECORD = re.compile(r"/(\d{17})\.([a-z]+)(?:-\d+)?\.json$")
 _FIRST, _LAST = "requested", ("ended", "rejected")

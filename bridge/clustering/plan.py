@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bridge.errors import FileCorrupt
-from bridge.index.replacements import FileState
+from bridge.index.generations.replacements import FileState
+from bridge.kernel.errors import FileCorrupt
+from bridge.storage.commit_log import checksum, seal
 
 FORMAT = "skipbridge-clustering-plan"
 VERSION = 1
@@ -43,7 +43,7 @@ class PlannedGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ClusteringPlan:
     """A plan, named by its instant.
 
     Attributes:
@@ -52,7 +52,9 @@ class Plan:
         compression: of the new files; None: that of the old ones.
         row_group_bytes: size of their row groups, as far as can be told from the old files.
         generation: of the index from which it was made.
-        page_index, bloom: what new Parquet files get besides; see `data_files.Writing`.
+        bloom: what new Parquet files get besides; see `data_files.Writing`.
+        target: size of new files in bytes; 0: an older version made the plan.
+        packed: smaller files are rewritten together whatever they hold; see `Limits.packed`.
     """
 
     instant: str
@@ -65,29 +67,30 @@ class Plan:
     compression: str | None = None
     row_group_bytes: int = 128 * 1024**2
     generation: int = 0
-    page_index: bool = False
     bloom: tuple[str, ...] = ()
+    target: int = 0
+    packed: int = 0
 
     def to_bytes(self) -> bytes:
         body = {"format": FORMAT, "version": VERSION, **asdict(self)}
-        return json.dumps({**body, "checksum": _checksum(body)}, indent=1).encode()
+        return seal(body, ascii_only=True)
 
 
-def parse_plan(raw: bytes, name: str) -> Plan:
+def parse_plan(raw: bytes, name: str) -> ClusteringPlan:
     """Reads a plan. Errors: FileCorrupt: not a plan, of a later version, or damaged."""
     remedy = "cancel this plan and schedule another one"
     try:
         body: dict[str, Any] = json.loads(raw)
-        checksum = body.pop("checksum")
+        found = body.pop("checksum")
         if body["format"] != FORMAT or body["version"] != VERSION:
             raise FileCorrupt(
                 f"{name} is a {body['format']} of version {body['version']}, and this program "
                 f"reads {FORMAT} of version {VERSION}",
                 remedy,
             )
-        if checksum != _checksum(body):
-            raise FileCorrupt(f"{name} does not match its checksum {checksum[:12]}", remedy)
-        return Plan(
+        if found != checksum(body, ascii_only=True):
+            raise FileCorrupt(f"{name} does not match its checksum {found[:12]}", remedy)
+        return ClusteringPlan(
             body["instant"],
             body["table"],
             body["location"],
@@ -98,10 +101,11 @@ def parse_plan(raw: bytes, name: str) -> Plan:
             body["compression"],
             body["row_group_bytes"],
             body.get("generation", 0),
-            body.get("page_index", False),
             tuple(body.get("bloom", ())),
+            body.get("target", 0),
+            body.get("packed", 0),
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FileCorrupt(f"{name} is not a clustering plan: {error}", remedy) from error
 
 
@@ -118,8 +122,3 @@ def _group(body: dict[str, Any]) -> PlannedGroup:
         body.get("format", "parquet"),
         body.get("depth", 1),
     )
-
-
-def _checksum(body: dict[str, Any]) -> str:
-    text = json.dumps(body, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -17,8 +17,8 @@ from bridge.clustering import layouts as layouts_package
 from bridge.clustering.group_filters.group_filter import GroupFilter
 from bridge.clustering.groupings.grouping import Grouping
 from bridge.clustering.layouts.layout import Layout
-from bridge.errors import InvalidConfiguration
-from bridge.plugins import installed
+from bridge.kernel.errors import InvalidConfiguration
+from bridge.kernel.plugins import installed_plugins
 
 LAYOUTS = "skipbridge.layouts"
 GROUPINGS = "skipbridge.groupings"
@@ -28,19 +28,19 @@ GROUP_FILTERS = "skipbridge.group_filters"
 @cache
 def layouts() -> dict[str, Layout]:
     """All installed layouts, by name."""
-    return installed(layouts_package, "LAYOUT", LAYOUTS, "layout")
+    return installed_plugins(layouts_package, "LAYOUT", LAYOUTS, "layout")
 
 
 @cache
 def groupings() -> dict[str, Grouping]:
     """All installed groupings, by name."""
-    return installed(groupings_package, "GROUPING", GROUPINGS, "grouping")
+    return installed_plugins(groupings_package, "GROUPING", GROUPINGS, "grouping")
 
 
 @cache
 def group_filters() -> dict[str, GroupFilter]:
     """All installed group filters, by name."""
-    return installed(filters_package, "FILTER", GROUP_FILTERS, "group filter")
+    return installed_plugins(filters_package, "FILTER", GROUP_FILTERS, "group filter")
 
 
 def layout(name: str, columns: int) -> Layout:

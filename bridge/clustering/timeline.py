@@ -6,7 +6,6 @@
     <root>/clustering/<instant>.inflight.json         somebody began to execute it
     <root>/clustering/<instant>.group-00001.json      what became of one group
     <root>/clustering/<instant>.cancelled-00001.json  a writer is about to replace files of a group
-    <root>/clustering/<instant>.failed-00001.json     storage failed while a group was rewritten
     <root>/clustering/<instant>.refused.json          files that cannot be kept exactly
     <root>/clustering/<instant>.dearer.json           files that queries would read at a higher cost
     <root>/clustering/<instant>.ended.json            committing or cancelled
@@ -22,22 +21,27 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
-from bridge.clustering.plan import Plan, parse_plan
-from bridge.clustering.rewrite import GroupResult
-from bridge.errors import FileCorrupt, FileUnreadable, InvalidRequest
-from bridge.index.manifest import Manifest
-from bridge.index.replacements import FileState
-from bridge.storage.ahead import ask_all
+from bridge.clustering.plan import ClusteringPlan, parse_plan
+from bridge.clustering.rewriting.rewrite import GroupResult
+from bridge.index.generations.manifest import Manifest
+from bridge.index.generations.replacements import FileState
+from bridge.kernel.errors import FileCorrupt, FileUnreadable, InvalidRequest
+from bridge.storage.commit_log import create_record
 from bridge.storage.port import FileTable, Storage
+from bridge.storage.reading.ahead import ask_all
 from bridge.storage.uri import join
 
 _NAME = re.compile(r"/(\d{17})\.(requested|inflight|group-\d+|ended|rejected)\.json$")
 
 _OWN = re.compile(r"/own-(\d+)\.json$")
 _REFUSED = re.compile(r"/(\d{17}\.(refused|dearer))\.json$")
+
+Order = tuple[str, tuple[str, ...], int]
+"""Of the rows of new files: the layout, its columns, and the size of the files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,18 @@ class PlanState:
     @property
     def pending(self) -> bool:
         return self.state in ("requested", "inflight", "committing")
+
+
+class Waiting(NamedTuple):
+    """Plans that have not ended.
+
+    Attributes:
+        plans: with their states, the oldest first.
+        damaged: why plans cannot be executed, by instant. Who cancels them removes them.
+    """
+
+    plans: list[tuple[str, ClusteringPlan]]
+    damaged: dict[str, str]
 
 
 class Timeline:
@@ -100,13 +116,29 @@ class Timeline:
             states.append(PlanState(instant, state, groups))
         return states
 
-    def request(self, plan: Plan) -> bool:
-        """Saves a plan; False if another one has its instant."""
-        name, content = f"{plan.instant}.requested", plan.to_bytes()
-        # A store whose answer was lost says, asked again, that the file is there: it may be ours.
-        return self._create(name, content) or self._storage.read(self._name(name)) == content
+    def waiting(self, manifest: Manifest | None) -> Waiting:
+        """The plans that have not ended. A damaged one hides no other.
 
-    def plan(self, instant: str) -> Plan:
+        Args:
+            manifest: as in `states`.
+        """
+        found = Waiting([], {})
+        for each in self.states(manifest):
+            if each.pending:
+                try:
+                    found.plans.append((each.state, self.plan(each.instant)))
+                except InvalidRequest:
+                    continue  # cleaned up meanwhile
+                except (FileCorrupt, FileUnreadable) as error:
+                    found.damaged[each.instant] = error.message
+        return found
+
+    def request(self, plan: ClusteringPlan) -> bool:
+        """Saves a plan; False if another one has its instant."""
+        name, content = self._name(f"{plan.instant}.requested"), plan.to_bytes()
+        return create_record(self._storage, name, content) == content
+
+    def plan(self, instant: str) -> ClusteringPlan:
         """A plan by its instant.
 
         Errors:
@@ -143,27 +175,28 @@ class Timeline:
         self._create(f"{instant}.rejected", b"{}\n")
 
     def ended(self, instant: str) -> str | None:
-        """How a plan ended; None if it has not."""
-        if self._read(f"{instant}.rejected") is not None:
+        """How a plan ended; None if it has not. If that cannot be read, the next run commits it."""
+        if self._storage.stat(self._name(f"{instant}.rejected")) is not None:
             return "rejected"
-        raw = self._read(f"{instant}.ended")
+        try:
+            raw = self._read(f"{instant}.ended")
+        except FileCorrupt:
+            return "committing"
         return None if raw is None else str(raw.get("state", "committing"))
 
     def result(self, instant: str, group: int) -> GroupResult | None:
-        """What became of a group; None: it is still to be rewritten. Errors: FileCorrupt."""
-        raw = self._read(_group(instant, group))
-        if raw is None:
-            return None
+        """What became of a group: rejected if the record is damaged; None: it is yet to be done."""
         try:
+            raw = self._read(_group(instant, group))
+            if raw is None:
+                return None
             new = tuple(FileState(**each) for each in raw["new"])
             aside = tuple((str(path), str(reason)) for path, reason in raw.get("aside", ()))
             body = {**raw, "new": new, "aside": aside, "id": group, "gathered": b""}
             return GroupResult(**body)
-        except (TypeError, KeyError, ValueError) as error:
-            raise FileCorrupt(
-                f"{self._name(_group(instant, group))} is no record of a group: {error}",
-                "delete it; the group is then rewritten again",
-            ) from error
+        except (FileCorrupt, TypeError, KeyError, ValueError) as error:
+            name = self._name(_group(instant, group))
+            return GroupResult(group, rejected=f"RECORD: {name} is no record of a group: {error}")
 
     def results(self, instant: str, groups: Sequence[int]) -> dict[int, GroupResult | None]:
         """`result` of each group, asked for side by side."""
@@ -172,42 +205,57 @@ class Timeline:
         )
         return dict(zip(groups, found, strict=True))
 
-    def failed(self, instant: str, group: int) -> bool:
-        """Records that a group could not be rewritten; False if that was recorded before."""
-        return self._create(f"{instant}.failed-{group:05}", b"{}\n")
-
-    def refuse(self, instant: str, files: Sequence[FileState], *, dearer: bool = False) -> None:
+    def refuse(
+        self, instant: str, files: Mapping[FileState, str], *, dearer: Order | None = None
+    ) -> None:
         """Records files that would be rejected again, as long as they stay as they are.
 
         Args:
-            dearer: since queries would read the new files at a higher cost.
+            files: and why each was.
+            dearer: in this order queries would read them at a higher cost; None: they cannot be
+                rewritten exactly, in whatever order.
         """
-        body = {"files": [asdict(file) for file in files]}
-        name = "dearer" if dearer else "refused"
+        body = {
+            "files": [asdict(file) for file in files],
+            "reasons": list(files.values()),
+            "order": dearer,
+        }
+        name = "refused" if dearer is None else "dearer"
         self._create(f"{instant}.{name}", json.dumps(body).encode())
 
-    def refused(self, *, dearer: bool = True) -> list[FileState]:
-        """All files that `refuse` was told of. Errors: FileCorrupt.
+    def refused(self, dearer: Order | None = None) -> dict[FileState, str]:
+        """All files that `refuse` was told of, and why; those of a damaged record are tried again.
 
         Args:
-            dearer: False leaves out those that were refused for their cost.
+            dearer: the order for which those count that were refused for their cost; None: none.
         """
         listed = self._storage.list_all(self._directory, recursive=False).paths.to_pylist()
         named = [_REFUSED.search(path) for path in listed]
         names = [each.string for each in named if each and (dearer or each[2] == "refused")]
-        found = ask_all(self._storage, self.refused_in, names, self._directory)
-        return [file for files in found for file in files]
+        found = ask_all(
+            self._storage, lambda uri: self.refused_in(uri, dearer), names, self._directory
+        )
+        return {file: reason for files in found for file, reason in files.items()}
 
-    def refused_in(self, uri: str) -> list[FileState]:
-        """The files that one record of `refuse` names. Errors: FileCorrupt."""
+    def refused_in(self, uri: str, dearer: Order | None = None) -> dict[FileState, str]:
+        """The files that one record of `refuse` names, and why; none if it is damaged.
+
+        Args:
+            dearer: none, if the record is of another order; None: whatever order it is of.
+        """
         named = _REFUSED.search(uri)
-        body = None if named is None else self._read(named[1])
         try:
-            return [FileState(**file) for file in body["files"]] if body else []
-        except (TypeError, KeyError) as error:
-            raise FileCorrupt(
-                f"{uri} is no record of refused files: {error}", "delete it"
-            ) from error
+            body = None if named is None else self._read(named[1])
+            if not body:
+                return {}
+            order = body.get("order")
+            if dearer is not None and order is not None and order != _spelled(dearer):
+                return {}
+            files = [FileState(**file) for file in body["files"]]
+            reasons = body.get("reasons", [""] * len(files))
+            return dict(zip(files, map(str, reasons), strict=True))
+        except (FileCorrupt, TypeError, KeyError, ValueError):
+            return {}
 
     def own(self, generations: Iterable[int]) -> None:
         """Records generations that hold no file of a writer that the one before lacked."""
@@ -254,7 +302,7 @@ class Timeline:
             if self._storage.stat(uri) is not None:
                 raise
             return None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise FileCorrupt(f"{uri} is not JSON: {error}", "delete it") from error
         if not isinstance(found, dict):
             raise FileCorrupt(f"{uri} is not a record of clustering", "delete it")
@@ -269,6 +317,16 @@ def no_plan(instant: str) -> InvalidRequest:
     return InvalidRequest(
         f"there is no clustering plan {instant!r}", "skipbridge cluster show lists them"
     )
+
+
+def order_of(plan: ClusteringPlan) -> Order:
+    """The order of a plan's new files."""
+    return plan.layout, plan.columns, plan.target
+
+
+def _spelled(order: Order) -> list[object]:
+    """As a record holds it."""
+    return json.loads(json.dumps(order))  # type: ignore[no-any-return]
 
 
 def _group(instant: str, group: int) -> str:

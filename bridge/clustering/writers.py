@@ -10,10 +10,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from bridge.clustering.timeline import Timeline
-from bridge.errors import ClusteringPending, InvalidRequest
-from bridge.index.manifest import Manifest
-from bridge.index.replacements import read_replacements, replacements_of
-from bridge.index.store import IndexStore
+from bridge.index.generations.manifest import Manifest
+from bridge.index.generations.replacements import read_replacements, replacements_of
+from bridge.index.generations.store import IndexStore
+from bridge.kernel.errors import ClusteringPending, InvalidRequest
 
 STRATEGIES = ("reject", "allow")
 
@@ -39,26 +39,26 @@ def pending_groups(
 ) -> list[PendingGroup]:
     """The groups of waiting plans that rewrite some files, or clustered files with their rows.
 
+    A damaged plan has none: nobody can execute it.
+
     Args:
         files: canonical URIs.
 
     Errors:
-        FileCorrupt: a plan is damaged.
         IndexCorrupt, StorageFailure.
     """
     manifest = store.latest()
-    waiting = [each for each in timeline.states(manifest) if each.pending]
+    waiting = timeline.waiting(manifest).plans
     if not waiting or not files:
         return []
     origin = {**_rewritten(store, manifest, files), **{path: path for path in files}}
     found = []
-    for each in waiting:
-        cancelled = timeline.cancelled_groups(each.instant)
-        for group in timeline.plan(each.instant).groups:
+    for state, plan in waiting:
+        cancelled = timeline.cancelled_groups(plan.instant)
+        for group in plan.groups:
             hit = next((origin[s.path] for s in group.files if s.path in origin), None)
             if hit is not None and group.id not in cancelled:
-                committing = each.state == "committing"
-                found.append(PendingGroup(each.instant, group.id, hit, committing))
+                found.append(PendingGroup(plan.instant, group.id, hit, state == "committing"))
     return found
 
 
@@ -92,7 +92,7 @@ def check_write(
     Errors:
         ClusteringPending: the strategy is ``reject``, and a plan rewrites one of the files.
         InvalidRequest: no such strategy.
-        FileCorrupt, IndexCorrupt, StorageFailure.
+        IndexCorrupt, StorageFailure.
     """
     if strategy not in STRATEGIES:
         raise InvalidRequest(f"no strategy {strategy!r}", f"one of {', '.join(STRATEGIES)}")

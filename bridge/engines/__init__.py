@@ -1,0 +1,1 @@
+"""Engines' predicates and types, translated."""

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from bridge.engines.translation import Translation
-from bridge.file_formats.file_format import FileFormat
-from bridge.file_formats.recipe import Recipe
-from bridge.types import Semantics, Type
+from bridge.formats.file_format import FileFormat
+from bridge.formats.lines.recipe import Recipe
+from bridge.kernel.types import Semantics, Type
 
 
 def _untold(text: str) -> Recipe | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Engine:
     """An engine that calls the planner's service.
 

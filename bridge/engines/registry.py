@@ -11,9 +11,9 @@ from functools import cache
 
 import bridge.engines as package
 from bridge.engines.engine import Engine
-from bridge.errors import InvalidRequest, UnsupportedTable
-from bridge.file_formats.registry import file_format, file_formats
-from bridge.table.model import Table
+from bridge.formats.registry import file_format, file_formats
+from bridge.kernel.errors import InvalidRequest, UnsupportedTable
+from bridge.table.model import CatalogTable
 
 
 @cache
@@ -32,7 +32,7 @@ def engine(name: str) -> Engine:
     return found
 
 
-def refuse_unreadable(table: Table, engine: Engine) -> None:
+def refuse_unreadable(table: CatalogTable, engine: Engine) -> None:
     """Errors: UnsupportedTable: the engine has no reader for the table's file format."""
     if engine.reader(file_format(table.format)) is None:
         formats = (f for f in file_formats().values() if not f.of_slices)

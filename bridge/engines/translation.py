@@ -7,9 +7,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from bridge.errors import InvalidPredicate
 from bridge.expression.nodes import Expression
-from bridge.types import INTEGER_RANGE, Kind, Type
+from bridge.kernel.errors import InvalidPredicate
+from bridge.kernel.types import INTEGER_RANGE, Kind, Type
 
 VERSION = 1
 MAX_DEPTH = 150
@@ -53,11 +53,11 @@ def read_document(text: str, engine: str) -> dict[str, Any]:
     try:
         document = json.loads(text)
     except ValueError as error:
-        raise malformed(engine, f"no JSON: {error}") from None
+        raise malformed_predicate(engine, f"no JSON: {error}") from None
     except RecursionError:
         document = _read_shallow(text, engine)
     if not isinstance(document, dict):
-        raise malformed(engine, f"a JSON {type(document).__name__} in place of an object")
+        raise malformed_predicate(engine, f"a JSON {type(document).__name__} in place of an object")
     version = document.get("version")
     if version != VERSION:
         raise InvalidPredicate(
@@ -71,9 +71,9 @@ def _read_shallow(text: str, engine: str) -> Any:
     try:
         return json.loads(_without_the_deepest(text))
     except ValueError as error:
-        raise malformed(engine, f"no JSON: {error}") from None
+        raise malformed_predicate(engine, f"no JSON: {error}") from None
     except RecursionError:  # nested arrays
-        raise malformed(engine, "arrays are nested too deeply") from None
+        raise malformed_predicate(engine, "arrays are nested too deeply") from None
 
 
 def _without_the_deepest(text: str) -> str:
@@ -97,7 +97,7 @@ def _without_the_deepest(text: str) -> str:
     return "".join((*kept, text[begin:] if deep is None else ""))
 
 
-def malformed(engine: str, what: str) -> InvalidPredicate:
+def malformed_predicate(engine: str, what: str) -> InvalidPredicate:
     """The error for a malformed document."""
     return InvalidPredicate(
         f"the {engine} predicate is malformed: {what}",

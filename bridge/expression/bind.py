@@ -5,7 +5,7 @@ the two are equivalent. Binding adds an inexact `BoundTrue` where it rounds a li
 where engines differ about a comparison.
 
 >>> from bridge.expression.builders import gt
->>> from bridge.types import INTEGER, TRINO, Field, decimal
+>>> from bridge.kernel.types import INTEGER, TRINO, Field, decimal
 >>> bound = bind(gt("A", 55, decimal(2, 1)), [Field("a", INTEGER)], [], TRINO)
 >>> bound.op, bound.reference.path, bound.values
 (<Op.GE: '>='>, ('a',), (6,))
@@ -17,10 +17,9 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bridge.errors import AmbiguousColumn, ColumnNotFound, InvalidPredicate
+from bridge.expression.computed import bind_computed, on_keys
 from bridge.expression.fold import FALSE, KEPT, TRUE, conjunction, disjunction, membership
-from bridge.expression.function_catalog import bound_call
-from bridge.expression.literals import Placement, domain, is_nan, place
+from bridge.expression.function_catalog import bound_call, columns_of
 from bridge.expression.nodes import (
     AlwaysFalse,
     AlwaysTrue,
@@ -30,6 +29,7 @@ from bridge.expression.nodes import (
     BoundPredicate,
     BoundReference,
     Call,
+    Computed,
     Expression,
     Literal,
     Not,
@@ -39,8 +39,10 @@ from bridge.expression.nodes import (
     Reference,
     Unknown,
 )
+from bridge.expression.parsing.literals import Placement, domain, is_nan, place
 from bridge.expression.rewrite import normalise
-from bridge.types import INTEGER_RANGE, Field, Kind, NanOrder, Semantics, Value
+from bridge.kernel.errors import AmbiguousColumn, ColumnNotFound, InvalidPredicate
+from bridge.kernel.types import INTEGER_RANGE, Field, Kind, NanOrder, Semantics, Value
 
 _SHOWN = 10
 
@@ -218,10 +220,19 @@ class _Binder:
         return self.scope.resolve(reference)
 
     def _call(self, call: Call) -> BoundCall | None:
+        if isinstance(call, Computed):
+            columns = [self.scope.resolve(a) for a in call.arguments if isinstance(a, Reference)]
+            return bind_computed(call, columns)
+        found = self._function(call)
+        if found is not None and any(c.partition for c in columns_of(found)):
+            return on_keys(found)
+        return found
+
+    def _function(self, call: Call) -> BoundCall | None:
         arguments: list[BoundReference | Literal] = []
         for argument in call.arguments:
             if isinstance(argument, Call):
-                inner = self._call(argument)
+                inner = self._function(argument)
                 if inner is None:
                     return None
                 arguments.append(inner)
@@ -239,6 +250,9 @@ class _Binder:
                 return BoundPredicate(op, reference)
             case Op.IS_NAN | Op.IS_NOT_NAN:
                 return _is_nan(op, reference)
+        if _pads(reference, literals):
+            return KEPT
+        match op:
             case Op.IN:
                 known = tuple(v for v in literals if v.value is not None)  # = NULL is never true
                 points, others = self._points(reference, known)
@@ -276,7 +290,8 @@ class _Binder:
         return self.semantics.nan is NanOrder.LARGEST
 
     def _place(self, reference: BoundReference, literal: Literal) -> Placement | None:
-        placement = place(literal, reference.type)
+        minutes = self.semantics.reads_minutes
+        placement = place(literal, reference.type, reads_minutes=minutes)
         if placement is None and self.strict:
             _refuse_incomparable(reference, literal)
         return placement
@@ -296,8 +311,8 @@ class _Binder:
                 points.append(value)  # type: ignore[arg-type]
                 continue
             at = None if is_nan(literal) else self._place(reference, literal)
-            if at is not None and at.point and at.low is not None:
-                points.append(_zero(at.low))
+            if at is not None and at.point and not _beyond(reference, at.low):
+                points.append(_zero(at.low))  # type: ignore[arg-type]
             else:
                 others.append(literal)
         return points, others
@@ -310,9 +325,9 @@ class _Binder:
             return KEPT
         if at.low is None or at.high is None:
             return FALSE
-        if at.point:
+        if at.point and not _beyond(reference, at.low):
             return membership(Op.IN, reference, (_zero(at.low),))
-        if at.exact:
+        if at.exact and not at.point:
             return FALSE  # between two neighbours
         span = [_bounded(Op.GE, reference, at.low), _bounded(Op.LE, reference, at.high)]
         return conjunction([*span, KEPT])
@@ -324,10 +339,10 @@ class _Binder:
         at = self._place(reference, literal)
         if at is None:
             return KEPT
-        if at.point:
+        if at.point and not _beyond(reference, at.low):
             assert at.low is not None
             return membership(Op.NOT_IN, reference, (_zero(at.low),))
-        return not_null if at.exact else conjunction([not_null, KEPT])
+        return not_null if at.exact and not at.point else conjunction([not_null, KEPT])
 
     def _pattern(self, op: Op, reference: BoundReference, literal: Literal) -> BoundExpression:
         """Patterns of texts, and prefixes of bytes. Engines write other values as text first."""
@@ -397,6 +412,11 @@ def _refuse_incomparable(reference: BoundReference, literal: Literal) -> None:
         )
 
 
+def _pads(reference: BoundReference, literals: tuple[Literal, ...]) -> bool:
+    """Whether a text is compared with a char, for which each engine pads or trims it (rule 11)."""
+    return reference.type.kind is not Kind.CHAR and any(v.type.kind is Kind.CHAR for v in literals)
+
+
 def _is_nan(op: Op, reference: BoundReference) -> BoundExpression:
     if reference.type.is_floating:
         return BoundPredicate(op, reference)
@@ -420,9 +440,31 @@ def _prefix(op: Op, reference: BoundReference, literal: Literal) -> BoundExpress
     return BoundPredicate(op, reference, (literal.value,))
 
 
+def _beyond(reference: BoundReference, value: Value | None) -> bool:
+    """Whether a value has more digits than its decimal type; a file may hold such values."""
+    if reference.type.kind is not Kind.DECIMAL:
+        return False
+    least, greatest = domain(reference.type) or (0, 0)
+    return value is not None and not least <= value <= greatest  # type: ignore[operator]
+
+
 def _bounded(op: Op, reference: BoundReference, value: Value) -> BoundExpression:
-    """An order comparison, folded at the ends of the type's range."""
+    """An order comparison, folded at the ends of the type's range.
+
+    If the value is beyond a decimal's digits, so is what a row has to hold, or any row may match.
+    """
     edges = domain(reference.type)
+    if edges is not None and reference.type.kind is Kind.DECIMAL:
+        least, greatest = edges
+        if least <= value <= greatest:  # type: ignore[operator]
+            return BoundPredicate(op, reference, (value,))
+        greater, above = op in (Op.GT, Op.GE), value > greatest  # type: ignore[operator]
+        needed = BoundPredicate(Op.IS_NOT_NULL, reference)
+        if greater is above:
+            needed = BoundPredicate(
+                Op.GT if above else Op.LT, reference, (greatest if above else least,)
+            )
+        return conjunction([needed, KEPT])
     if edges is not None:
         least, greatest = edges
         if (op is Op.LT and value == least) or (op is Op.GT and value == greatest):

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.expression.statistics import Bounds, ColumnStatistics, Mask
-from bridge.types import Value
+from bridge.kernel.types import Value
 
 _NUMPY: dict[str, Callable[[Any, Any], Any]] = {
     "<": np.less,

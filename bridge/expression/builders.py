@@ -1,6 +1,6 @@
 """Small functions that build unbound expressions, for callers and tests.
 
->>> from bridge.types import BIGINT
+>>> from bridge.kernel.types import BIGINT
 >>> eq("a", 5, BIGINT)
 Predicate(op=<Op.EQ: '='>, reference=Reference(path=('a',)), literals=(Literal(value=5, type=Type(kind=<Kind.BIGINT: 'bigint'>, precision=0, scale=0, length=0, fields=())),))
 """  # noqa: E501
@@ -21,7 +21,7 @@ from bridge.expression.nodes import (
     Predicate,
     Reference,
 )
-from bridge.types import BIGINT, BOOLEAN, DOUBLE, STRING, UNKNOWN, Type, Value
+from bridge.kernel.types import BIGINT, BOOLEAN, DOUBLE, STRING, UNKNOWN, Type, Value
 
 Name = str | tuple[str, ...] | Reference
 Given = Value | str | None | Literal

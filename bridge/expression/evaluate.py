@@ -14,8 +14,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from bridge.errors import InvalidPredicate
-from bridge.expression.calendar import MICROS_PER_DAY, parse_date, parse_timestamp
 from bridge.expression.nodes import (
     AlwaysFalse,
     AlwaysTrue,
@@ -34,7 +32,9 @@ from bridge.expression.nodes import (
     Predicate,
     Unknown,
 )
-from bridge.types import Kind, NanOrder, Semantics, Type, Value
+from bridge.expression.parsing.calendar import MICROS_PER_DAY, parse_date, parse_timestamp
+from bridge.kernel.errors import InvalidPredicate
+from bridge.kernel.types import Kind, NanOrder, Semantics, Type, Value
 
 Row = Mapping[tuple[str, ...], Value | None]
 Truth = bool | None
@@ -180,7 +180,7 @@ def matches(
         types: column types; required for an unbound expression.
 
     >>> from bridge.expression.builders import not_, gt
-    >>> from bridge.types import DOUBLE, HIVE, TRINO
+    >>> from bridge.kernel.types import DOUBLE, HIVE, TRINO
     >>> nan = {("x",): math.nan}
     >>> [matches(not_(gt("x", 5)), nan, s, {("x",): DOUBLE}) for s in (TRINO, HIVE)]
     [True, False]

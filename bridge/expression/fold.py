@@ -18,7 +18,7 @@ from bridge.expression.nodes import (
     BoundTrue,
     Op,
 )
-from bridge.types import Value
+from bridge.kernel.types import Value
 
 TRUE = BoundTrue()
 KEPT = BoundTrue(exact=False)

@@ -10,7 +10,6 @@ import re
 
 import numpy as np
 
-from bridge.expression.calendar import format_date, format_timestamp
 from bridge.expression.nodes import (
     AlwaysFalse,
     AlwaysTrue,
@@ -23,6 +22,7 @@ from bridge.expression.nodes import (
     BoundPredicate,
     BoundTrue,
     Call,
+    Computed,
     Expression,
     Literal,
     Not,
@@ -31,9 +31,10 @@ from bridge.expression.nodes import (
     Predicate,
     Reference,
     Unknown,
-    spelled,
+    reference_text,
 )
-from bridge.types import Kind, Type, Value
+from bridge.expression.parsing.calendar import format_date, format_timestamp
+from bridge.kernel.types import Kind, Type, Value
 
 _SIMPLE_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 
@@ -75,6 +76,9 @@ def _grouped(child: Expression) -> str:
 
 
 def _predicate(predicate: Predicate) -> str:
+    if isinstance(predicate.reference, Computed):
+        (truth,) = predicate.literals
+        return f"{'' if truth.value else 'NOT '}{predicate.reference.text}"
     name = _reference(predicate.reference)
     values = [_literal(v) for v in predicate.literals]
     match predicate.op:
@@ -104,6 +108,8 @@ def _pattern(literal: Literal) -> str:
 
 
 def _reference(reference: Reference) -> str:
+    if isinstance(reference, Computed):
+        return reference.text
     if isinstance(reference, Call):
         shown = [
             _reference(a) if isinstance(a, Reference) else _literal(a) for a in reference.arguments
@@ -204,7 +210,7 @@ def format_bound(expression: BoundExpression, max_values: int = 3) -> str:
 
     >>> from bridge.expression.bind import bind
     >>> from bridge.expression.builders import and_, ge, in_
-    >>> from bridge.types import BIGINT, DATE, TRINO, Field
+    >>> from bridge.kernel.types import BIGINT, DATE, TRINO, Field
     >>> clause = and_(ge("o_date", "2024-03-01"), in_("cust_id", range(9)))
     >>> format_bound(bind(clause, [Field("cust_id", BIGINT)], [Field("o_date", DATE)], TRINO))
     'o_date >= 2024-03-01 AND cust_id IN (9 values)'
@@ -233,7 +239,7 @@ def _grouped_bound(child: BoundExpression, max_values: int) -> str:
 def _bound_predicate(predicate: BoundPredicate, max_values: int) -> str:
     op, values, type = predicate.op, predicate.values, predicate.reference.type
     if isinstance(predicate.reference, BoundCall):
-        name = spelled(predicate.reference)
+        name = reference_text(predicate.reference)
     else:
         name = ".".join(_name(part) for part in predicate.reference.path)
     if op in (Op.IN, Op.NOT_IN):

@@ -12,9 +12,9 @@ date_trunc(unit, t)    the same; year, quarter, month, week (from Monday), day, 
 add, subtract,         integers, where the result fits the column's own width: Hive wraps,
 multiply, modulus      Trino fails; one side is a constant; modulus has the dividend's sign
 like(s, pattern)       valid UTF-8, of Trino: % and _ stand for line ends too, _ for a code point;
-                       the pattern's escape is the backslash, see `bridge.expression.like`
+                       the pattern's escape is the backslash: `expression.parsing.like`
 json_extract_scalar    of paths of keys alone ($.a.b); strings, whole numbers, true, false and
-(s, path)              null, see `bridge.expression.json_path`. NULL where there is no such key
+(s, path)              null, see `expression.parsing.json_path`. NULL where there is no such key
 great_circle_distance  kilometres on a sphere of 6371.01 km; no values are held of it
 =====================  =======================================================================
 """
@@ -31,11 +31,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.expression.json_path import is_path, scalars
 from bridge.expression.like_match import like_mask
-from bridge.expression.literals import exact_number
 from bridge.expression.nodes import BoundCall, BoundReference, Call, Literal, Reference
-from bridge.types import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Kind, Type
+from bridge.expression.parsing.json_path import is_path, scalars
+from bridge.expression.parsing.literals import exact_number
+from bridge.kernel.types import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Kind, Type
 
 Argument = BoundReference | Literal
 _TEXT = (Kind.STRING, Kind.VARCHAR)
@@ -192,7 +192,7 @@ ALIASES = {
 def call(name: str, arguments: Sequence[Reference | Literal]) -> Call | None:
     """A call in normal form: canonical name, columns before constants. None if unsupported.
 
-    >>> from bridge.types import BIGINT
+    >>> from bridge.kernel.types import BIGINT
     >>> call("add", [Literal(1, BIGINT), Reference(("c",))]).text
     'add(c, 1)'
     """
@@ -268,7 +268,7 @@ def bound_call(unbound: Call, arguments: Sequence[Argument]) -> BoundCall | None
     function = FUNCTIONS[unbound.function]
     columns = [a for a in arguments if isinstance(a, BoundReference)]
     constants = [a.value for a in arguments if isinstance(a, Literal)]
-    if any(c.type.kind not in function.takes or c.partition for c in columns):
+    if any(c.type.kind not in function.takes for c in columns):
         return None
     if not function.constants(constants):
         return None
@@ -289,7 +289,7 @@ def innermost(call: BoundCall) -> str:
     return innermost(inner) if isinstance(inner, BoundCall) else call.function
 
 
-def agreed(dates: bool, values: npt.NDArray[np.int64]) -> bool:
+def engines_agree(dates: bool, values: npt.NDArray[np.int64]) -> bool:
     """Whether engines agree about all dates (days) or timestamps (microseconds)."""
     if not dates or not len(values):
         return True

@@ -2,8 +2,8 @@
 
 An unbound tree (``Expression``) names columns by path and holds literals with the type their engine
 gave them. Rewriting pushes NOT to the leaves and weakens unknown parts; binding resolves names
-against a schema and converts literals to canonical values of the column's type (`bridge.types`). A
-bound tree has no Not.
+against a schema and converts literals to canonical values of the column's type
+(`bridge.kernel.types`). A bound tree has no Not.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from bridge.types import Type, Value
+from bridge.kernel.types import Type, Value
 
 
 class Op(Enum):
@@ -70,6 +70,36 @@ class Literal:
 
     value: Value | None
     type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A column of a `Computed`, by its place among the arguments."""
+
+    index: int
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """An operation of `bridge.expression.computed` on terms."""
+
+    function: str
+    type: Type
+    arguments: tuple[Term, ...]
+
+
+Term = Slot | Literal | Apply
+
+
+@dataclass(frozen=True, slots=True)
+class Computed(Call):
+    """A boolean expression of any number of columns; see `bridge.expression.computed`.
+
+    ``path`` is not its identity: two texts may be equal.
+    """
+
+    term: Term
 
 
 class Expression:
@@ -205,7 +235,14 @@ class BoundCall(BoundReference):
     arguments: tuple[BoundReference | Literal, ...] = ()
 
 
-def spelled(reference: BoundReference) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundComputed(BoundCall):
+    """A `Computed` on resolved columns; ``partition`` if all of them are partition keys."""
+
+    term: Term
+
+
+def reference_text(reference: BoundReference) -> str:
     """A column's dotted name, or a call's text, for reports and settings."""
     return reference.path[1] if isinstance(reference, BoundCall) else ".".join(reference.path)
 

@@ -28,8 +28,10 @@ from bridge.expression.bounds import (
     single_value_in,
     successor,
 )
+from bridge.expression.computed import constants
 from bridge.expression.nodes import (
     BoundAnd,
+    BoundCall,
     BoundExpression,
     BoundFalse,
     BoundOr,
@@ -38,8 +40,8 @@ from bridge.expression.nodes import (
     Op,
 )
 from bridge.expression.statistics import ColumnStatistics, Mask, Places, PruningStatistics
-from bridge.expression.statistics_subset import bounds_of, taken
-from bridge.types import Kind, NanOrder, Semantics, Value
+from bridge.expression.statistics_subset import bounds_of, take_files
+from bridge.kernel.types import Kind, NanOrder, Semantics, Value
 
 MANY_FILES = 50_000
 _FEW = 16
@@ -129,8 +131,8 @@ class _Never:
 
     def _few(self, child: BoundExpression, left: Places) -> Mask | None:
         """NEVER of the files at the given places."""
-        if not isinstance(child, BoundPredicate) or child.op in _COUNTED:
-            return _Never(taken(self.statistics, left), self.semantics).of(child)
+        if not isinstance(child, BoundPredicate) or _is_counted(child):
+            return _Never(take_files(self.statistics, left), self.semantics).of(child)
         column = self.statistics.column(child.reference)
         return None if column is None else self._compared(child, column, left)
 
@@ -146,7 +148,8 @@ class _Never:
     def _by_statistics(self, predicate: BoundPredicate) -> Mask | None:
         column = self.statistics.column(predicate.reference)
         if column is None:
-            return None
+            is_call = isinstance(predicate.reference, BoundCall)
+            return constants(predicate, self.statistics) if is_call else None
         op = predicate.op
         if op not in _COUNTED:
             return self._compared(predicate, column, None)
@@ -213,6 +216,11 @@ class _Never:
             case _:
                 never = _inside_prefix(column, values[0])
         return _trusted(never, column)
+
+
+def _is_counted(predicate: BoundPredicate) -> bool:
+    """Whether bounds alone do not decide a predicate."""
+    return predicate.op in _COUNTED or isinstance(predicate.reference, BoundCall)
 
 
 @dataclass(frozen=True, slots=True)

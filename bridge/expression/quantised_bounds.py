@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from bridge.expression.bounds import successor
 from bridge.expression.nodes import Op
 from bridge.expression.statistics import Bounds, Mask, Places
-from bridge.types import Value
+from bridge.kernel.types import Value
 
 Small = npt.NDArray[np.uint16]
 CELLS = 1 << 16

@@ -7,9 +7,10 @@ a false residual is pruned. For other partitions the residual is evaluated on th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
-from bridge.expression.fold import FALSE, TRUE, conjunction, disjunction
+from bridge.expression.fold import FALSE, KEPT, TRUE, conjunction, disjunction
+from bridge.expression.function_catalog import columns_of
 from bridge.expression.nodes import (
     AlwaysFalse,
     AlwaysTrue,
@@ -27,7 +28,7 @@ from bridge.expression.nodes import (
     Predicate,
     Reference,
 )
-from bridge.types import Value
+from bridge.kernel.types import Value
 
 
 def residual(
@@ -48,14 +49,28 @@ def residual(
         case BoundPredicate(_, reference, _):
             if reference.path not in values:
                 return expression
-            holds = _holds(expression, values[reference.path])
-            return expression if holds is None else TRUE if holds else FALSE
+            known = holds(expression, values[reference.path])
+            return expression if known is None else TRUE if known else FALSE
     return expression
 
 
 def references(expression: BoundExpression) -> frozenset[BoundReference]:
     """The columns of an expression."""
     return frozenset(_references(expression))
+
+
+def keep_decided(
+    expression: BoundExpression, decides: Callable[[BoundReference], bool]
+) -> BoundExpression:
+    """Replaces predicates by unknown unless something decides all columns that they use."""
+    match expression:
+        case BoundAnd(children):
+            return conjunction(keep_decided(c, decides) for c in children)
+        case BoundOr(children):
+            return disjunction(keep_decided(c, decides) for c in children)
+        case BoundPredicate(_, reference) if not all(map(decides, columns_of(reference))):
+            return KEPT
+    return expression
 
 
 def column_names(expression: Expression) -> frozenset[str] | None:
@@ -90,7 +105,8 @@ def _references(expression: BoundExpression) -> Iterator[BoundReference]:
             yield reference
 
 
-def _holds(predicate: BoundPredicate, value: Value | None) -> bool | None:
+def holds(predicate: BoundPredicate, value: Value | None) -> bool | None:
+    """Whether a predicate is true of one value; None is NULL. None of a NaN: engines differ."""
     op, values = predicate.op, predicate.values
     if value is None:
         return op in (Op.IS_NULL, Op.NULL_SAFE_NE)

@@ -25,7 +25,7 @@ from bridge.expression.nodes import (
     Reference,
     Unknown,
 )
-from bridge.types import NanOrder, Semantics
+from bridge.kernel.types import NanOrder, Semantics
 
 Rule = Callable[[Expression, Semantics], Expression]
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bridge.expression.nodes import BoundReference, Op
-from bridge.types import Type, Value
+from bridge.kernel.types import Type, Value
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Counts: TypeAlias = npt.NDArray[np.int64]

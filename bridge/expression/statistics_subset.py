@@ -16,7 +16,7 @@ from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import ColumnStatistics, Places, PruningStatistics
 
 
-def taken(statistics: PruningStatistics, places: Places) -> PruningStatistics:
+def take_files(statistics: PruningStatistics, places: Places) -> PruningStatistics:
     """The statistics of the files at the given positions."""
     return _StatisticsSubset(statistics, places)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bridge.expression.calendar import MICROS_PER_DAY, civil_from_days, days_from_civil
 from bridge.expression.nodes import (
     And,
     Call,
@@ -22,7 +21,8 @@ from bridge.expression.nodes import (
     Predicate,
     Reference,
 )
-from bridge.types import DATE, TIMESTAMP, Kind, Type
+from bridge.expression.parsing.calendar import MICROS_PER_DAY, civil_from_days, days_from_civil
+from bridge.kernel.types import DATE, TIMESTAMP, Kind, Type
 
 _MOST = 200_000
 _HOUR = 3_600_000_000

@@ -1,0 +1,1 @@
+"""File-level indexes: how they are built, stored and read, and their kinds."""

@@ -1,0 +1,1 @@
+"""The Hive metastore's client, caches, and what its records mean."""

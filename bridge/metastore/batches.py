@@ -15,12 +15,12 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Generic, TypeVar
 
-from bridge.errors import InvalidConfiguration
+from bridge.kernel.threads import Threads
 from bridge.metastore.adaptive_batch_size import AdaptiveBatchSize
 from bridge.metastore.client import FoundPartitions, MetastoreClient
 from bridge.metastore.connection import Cancellation
@@ -53,18 +53,6 @@ class BatchSettings:
     adapt: bool = True
     target: float = 0.1
     largest: int = 1000
-
-    def __post_init__(self) -> None:
-        if self.start < 1 or self.cap < self.start or self.growth < 1 or self.parallelism < 1:
-            raise InvalidConfiguration(
-                f"invalid batch sizes for the metastore: {self}",
-                "set 1 <= start <= cap, growth >= 1 and parallelism >= 1",
-            )
-        if self.target <= 0:
-            raise InvalidConfiguration(
-                f"invalid target for a metastore call: {self.target} s",
-                "set metastore.batch_target above 0",
-            )
 
 
 def batch_sizes(
@@ -119,7 +107,7 @@ class BatchStream(Generic[T]):
         later = settings.largest if settings.adapt else 0
         self._sizes = batch_sizes(first, settings.growth, cap, later)
         self._cancellation = Cancellation()
-        self._threads: ThreadPoolExecutor | None = None
+        self._threads: Threads | None = None
         self._ahead: deque[Future[T]] = deque()
 
     def __iter__(self) -> BatchStream[T]:
@@ -143,7 +131,7 @@ class BatchStream(Generic[T]):
     def close(self) -> None:
         self._cancellation.cancel()
         if self._threads is not None:
-            self._threads.shutdown(wait=False, cancel_futures=True)
+            self._threads.close()
 
     def __enter__(self) -> BatchStream[T]:
         return self
@@ -162,7 +150,7 @@ class BatchStream(Generic[T]):
         while self._begin < len(self._names) and len(self._ahead) < calls:
             batch = self._next_batch()
             if self._threads is None:
-                self._threads = ThreadPoolExecutor(self._parallelism, "skipbridge-partitions")
+                self._threads = Threads(self._parallelism, "partitions")
             try:
                 future = self._threads.submit(self._timed, batch)
             except RuntimeError:  # another thread called close

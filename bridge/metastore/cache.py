@@ -13,20 +13,26 @@ Requests that wait at the same time share one call, which begins after all of th
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
+from bridge.kernel.bounded_cache import BoundedCache
+from bridge.kernel.telemetry import METASTORE_CACHE
 from bridge.metastore.catalog import HiveCatalog
 from bridge.metastore.notifications import EventLog
 from bridge.metastore.shared_calls import SharedCalls
 from bridge.table.catalog_statistics import CatalogStatistics
-from bridge.table.model import Partition, PartitionBatch, PartitionFetch, Table, TableName, View
-from bridge.telemetry import METASTORE_CACHE
+from bridge.table.model import (
+    CatalogTable,
+    Partition,
+    PartitionBatch,
+    PartitionFetch,
+    TableName,
+    View,
+)
 
 T = TypeVar("T")
 _TABLE = "table"
@@ -54,6 +60,8 @@ class _Remembered:
 
     def weigh(self) -> int:
         """The weight in names; a partition with its location counts as four."""
+        if not (self.answers or self.partitions):
+            return 0
         names = self.answers.get(_NAMES)
         held = len(names[1]) if names is not None else 0
         return 1 + held + _PARTITION_WEIGHT * len(self.partitions)
@@ -73,9 +81,10 @@ class CachedCatalog:
     def __init__(self, catalog: HiveCatalog, capacity: int, *, vouched: bool = False) -> None:
         self._catalog = catalog
         self._capacity = capacity
-        self._lock = threading.Lock()
-        self._tables: OrderedDict[TableName, _Remembered] = OrderedDict()
-        self._weights: dict[TableName, int] = {}
+        self._tables: BoundedCache[TableName, _Remembered] = BoundedCache(
+            capacity=capacity, weigh=_Remembered.weigh, on_drop=self._void
+        )
+        self._lock = self._tables.lock
         self._calls = SharedCalls()
         self._events = EventLog(catalog.client, self._forget, vouched=vouched)
 
@@ -105,17 +114,17 @@ class CachedCatalog:
     def view(self, name: TableName) -> View | None:
         return self._catalog.view(name)
 
-    def table(self, name: TableName, age: float = 0.0) -> Table:
+    def table(self, name: TableName, age: float = 0.0) -> CatalogTable:
         return self._remembered(name, _TABLE, age, lambda: self._catalog.table(name))
 
-    def partition_names(self, table: Table, age: float = 0.0) -> list[str]:
+    def partition_names(self, table: CatalogTable, age: float = 0.0) -> list[str]:
         if not table.partition_keys:
             return self._catalog.partition_names(table)
         return self._remembered(
             table.name, _NAMES, age, lambda: self._catalog.partition_names(table)
         )
 
-    def partitions(self, table: Table, names: list[str], age: float = 0.0) -> PartitionFetch:
+    def partitions(self, table: CatalogTable, names: list[str], age: float = 0.0) -> PartitionFetch:
         if not table.partition_keys:
             return self._catalog.partitions(table, names)
         known = self._events.catch_up(age)
@@ -145,7 +154,7 @@ class CachedCatalog:
 
         return _Merged(names, found, self._catalog.partitions(table, missing), remember, end)
 
-    def statistics(self, table: Table, partitions: Sequence[str]) -> CatalogStatistics:
+    def statistics(self, table: CatalogTable, partitions: Sequence[str]) -> CatalogStatistics:
         """Not cached here: no event tells of new statistics, and estimates may be older."""
         return self._catalog.statistics(table, partitions)
 
@@ -178,17 +187,12 @@ class CachedCatalog:
     @property
     def weight(self) -> int:
         """The weight of the cache, in names."""
-        with self._lock:
-            return sum(self._weights.values())
+        return self._tables.weight
 
     # callers of these hold the lock
 
     def _entry(self, name: TableName) -> _Remembered:
-        entry = self._tables.get(name)
-        if entry is None:
-            entry = self._tables[name] = _Remembered()
-        self._tables.move_to_end(name)
-        return entry
+        return self._tables.get_or_put(name, _Remembered)
 
     def _begin(self, entry: _Remembered, keep: bool) -> _Load:
         load = _Load(time.monotonic(), keep)
@@ -197,7 +201,8 @@ class CachedCatalog:
 
     def _kept(self, name: TableName, load: _Load) -> _Remembered | None:
         """Where to cache an answer; None if the table has changed since the request."""
-        return self._tables.get(name) if load.keep and not load.void else None
+        entry: _Remembered | None = self._tables.get(name)
+        return entry if load.keep and not load.void else None
 
     def _end(self, name: TableName, load: _Load) -> None:
         entry = self._tables.get(name)
@@ -205,17 +210,14 @@ class CachedCatalog:
             return
         entry.loads.discard(load)
         if not (entry.answers or entry.partitions or entry.loads):
-            del self._tables[name]
+            self._tables.pop(name)
 
     def _shrink(self, name: TableName, entry: _Remembered) -> None:
-        self._weights[name] = entry.weigh()
-        while sum(self._weights.values()) > self._capacity:
-            oldest = next(iter(self._tables))
-            self._drop(oldest)
+        self._tables.put(name, entry)
+        if entry.weigh() > self._capacity:
+            self._void(name, self._tables.pop(name))
 
-    def _drop(self, name: TableName) -> None:
-        entry = self._tables.pop(name)
-        self._weights.pop(name, None)
+    def _void(self, _: TableName, entry: _Remembered) -> None:
         for load in entry.loads:
             load.void = True
 
@@ -227,7 +229,7 @@ class CachedCatalog:
                 if schema in (None, name.schema) and table in (None, name.table)
             ]
             for name in gone:
-                self._drop(name)
+                self._void(name, self._tables.pop(name))
 
 
 def _oldest(known: bool, age: float) -> float:

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-import tenacity
 from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException, TException
 from thrift.transport.TTransport import TTransportException
 
-from bridge.errors import MetastoreFailure, MetastoreUnavailable
+from bridge.kernel.errors import MetastoreFailure, MetastoreUnavailable
+from bridge.kernel.retry import Backoff
 from bridge.metastore._gen import ttypes
 from bridge.metastore.connection import Cancellation, Connection, Pool, Timeouts, parse_addresses
 from bridge.metastore.security import OPEN, Security
@@ -132,29 +132,23 @@ class Caller:
             The exceptions that the service declares, except MetaException.
         """
         held = cancellation if cancellation is not None else Cancellation()
-        attempts = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(
-                lambda e: (
-                    (isinstance(e, _Lost) and (repeatable or not e.sent))
-                    or (isinstance(e, RolledBack) and repeatable)
-                )
-            ),
-            stop=tenacity.stop_before_delay(self.settings.retry_deadline)
-            | tenacity.stop_when_event_set(held.event),
-            wait=tenacity.wait_exponential(
-                multiplier=self.settings.retry_pause, max=self.settings.retry_longest_pause
-            )
-            # Jitter: clients that lost one metastore must not all return at once.
-            + tenacity.wait_random(0, self.settings.retry_pause),
-            sleep=tenacity.sleep_using_event(held.event),
-            reraise=True,
+        backoff = Backoff(
+            self.settings.retry_pause,
+            longest=self.settings.retry_longest_pause,
+            deadline=self.settings.retry_deadline,
+            stop=held.event,
         )
-        try:
-            return attempts(self._attempt, method, arguments, held)
-        except _Lost as lost:
-            if held.cancelled:
-                raise CancelledError from lost
-            raise self._unavailable(lost) from lost.cause
+        while True:
+            try:
+                return self._attempt(method, arguments, held)
+            except _Lost as lost:
+                if held.cancelled:
+                    raise CancelledError from lost
+                if (lost.sent and not repeatable) or not backoff.pause():
+                    raise self._unavailable(lost) from lost.cause
+            except RolledBack:
+                if held.cancelled or not repeatable or not backoff.pause():
+                    raise
 
     def _attempt(self, method: str, arguments: tuple[object, ...], held: Cancellation) -> Any:
         if held.cancelled:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import TracebackType
 
-from bridge.errors import BridgeError, MetastoreFailure, UnsupportedTable
-from bridge.file_formats.registry import read_formats
+from bridge.formats.registry import read_formats
+from bridge.kernel.errors import BridgeError, MetastoreFailure, UnsupportedTable
+from bridge.kernel.types import parse_hive_type
 from bridge.metastore._gen import ttypes
 from bridge.metastore.batches import BatchSettings
 from bridge.metastore.classify import (
@@ -28,18 +29,17 @@ from bridge.metastore.statistics import table_statistics
 from bridge.storage.uri import canonical
 from bridge.table.catalog_statistics import CatalogStatistics
 from bridge.table.model import (
+    CatalogTable,
     Column,
     OneBatch,
     Partition,
     PartitionBatch,
     PartitionFetch,
-    Table,
     TableName,
     View,
 )
 from bridge.table.partition import NULL_MARKER
-from bridge.table.registry import DIRECTORY, recognised
-from bridge.types import parse_hive_type
+from bridge.table.registry import DIRECTORY, recognise_format
 
 UNPARTITIONED = ""
 
@@ -95,7 +95,7 @@ class HiveCatalog:
         comment = (found.parameters or {}).get("comment")
         return View(name, definition, found.owner or None, comment)
 
-    def table(self, name: TableName, age: float = 0.0) -> Table:
+    def table(self, name: TableName, age: float = 0.0) -> CatalogTable:
         """Errors: SchemaNotFound, TableNotFound, UnsupportedTable, UnsupportedType."""
         found = self.client.get_table(name.schema, name.table)
         if found.sd is None:
@@ -103,13 +103,13 @@ class HiveCatalog:
                 f"{name} has no storage descriptor in the metastore", "drop it and create it again"
             )
         properties = dict(found.parameters or {})
-        kind = recognised(properties, found.sd.inputFormat or "")
+        kind = recognise_format(properties, found.sd.inputFormat or "")
         if kind == DIRECTORY:
             refuse_unsupported(found, read_formats())
         elif found.sd.serdeInfo is not None:
             properties = {**(found.sd.serdeInfo.parameters or {}), **properties}
         format = storage_format(found.sd) if kind == DIRECTORY else serde_format(found.sd)
-        return Table(
+        return CatalogTable(
             name=TableName(found.dbName.lower(), found.tableName.lower()),
             columns=_columns(declared_columns(found.sd)),
             partition_keys=_columns(found.partitionKeys or []),
@@ -119,15 +119,16 @@ class HiveCatalog:
             table_format=kind,
             input_format=found.sd.inputFormat or "",
             reader_properties=table_properties(found) if is_described(format) else (),
+            created=found.createTime or 0,
         )
 
-    def partition_names(self, table: Table, age: float = 0.0) -> list[str]:
+    def partition_names(self, table: CatalogTable, age: float = 0.0) -> list[str]:
         """Names of all partitions, escaped; ``[""]`` for an unpartitioned table."""
         if not table.partition_keys:
             return [UNPARTITIONED]
         return self.client.get_partition_names(table.name.schema, table.name.table)
 
-    def partitions(self, table: Table, names: list[str], age: float = 0.0) -> PartitionFetch:
+    def partitions(self, table: CatalogTable, names: list[str], age: float = 0.0) -> PartitionFetch:
         """Fetches partitions lazily, in batches of growing size, in the order of ``names``.
 
         Scans of one table share the calls that they wait for at the same time.
@@ -159,7 +160,7 @@ class HiveCatalog:
         key = (table.name, table.format, table.reader_properties)
         return self._calls.fetch(key, names, ask)
 
-    def statistics(self, table: Table, partitions: Sequence[str]) -> CatalogStatistics:
+    def statistics(self, table: CatalogTable, partitions: Sequence[str]) -> CatalogStatistics:
         return table_statistics(self.client, table, partitions)
 
     def forget(self, name: TableName) -> None:
@@ -167,7 +168,7 @@ class HiveCatalog:
 
 
 def _partition(
-    table: Table, name: str, found: ttypes.Partition, readers: PartitionReaders
+    table: CatalogTable, name: str, found: ttypes.Partition, readers: PartitionReaders
 ) -> Partition | BridgeError:
     """The partition, or why it cannot be read."""
     if found.sd is None or not found.sd.location:

@@ -11,10 +11,10 @@ import base64
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from bridge.errors import UnsupportedTable
-from bridge.file_formats.registry import file_formats, spelled
+from bridge.formats.registry import file_formats, spell_formats
+from bridge.kernel.errors import UnsupportedTable
 from bridge.metastore._gen import ttypes
-from bridge.table.registry import DIRECTORY, recognised
+from bridge.table.registry import DIRECTORY, recognise_format
 
 _OUR_PACKAGE = "io.skipbridge."
 _OUR_HANDLER = "io.skipbridge.hive.BridgeStorageHandler"
@@ -59,12 +59,12 @@ def refuse_unsupported(table: ttypes.Table, formats: frozenset[str] = _PARQUET) 
 
 def refuse_other_table_formats(table: ttypes.Table) -> None:
     """For what knows tables of plain directories alone. Errors: UnsupportedTable."""
-    found = recognised(table.parameters or {}, table.sd.inputFormat or "")
+    found = recognise_format(table.parameters or {}, table.sd.inputFormat or "")
     if found != DIRECTORY:
         raise UnsupportedTable(
             f"{table.dbName}.{table.tableName} is of the table format {found!r}: not every file in "
             "its directories belongs to it",
-            "leave it as it is: Trino and the Python API read it without a sync or a hook",
+            "leave it as it is: Trino and the Python API read it without a sync",
         )
 
 
@@ -224,7 +224,7 @@ def _format(table: ttypes.Table, formats: frozenset[str]) -> Refusal | None:
     found = storage_format(table.sd)
     if found in formats:
         return None
-    known = spelled(formats)
+    known = spell_formats(formats)
     return Refusal(f"not a {known} table", f"format {found}", f"only {known} tables are read here")
 
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 import copy
 import difflib
 import re
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from bridge.errors import (
+from bridge.kernel.errors import (
     InvalidRequest,
     MetastoreFailure,
     SchemaNotFound,
@@ -23,6 +22,7 @@ from bridge.errors import (
     TableNotFound,
     UnsupportedTable,
 )
+from bridge.kernel.retry import Backoff
 from bridge.metastore._gen import ttypes
 from bridge.metastore.calls import Caller, MethodUnknown
 from bridge.metastore.connection import Cancellation
@@ -298,7 +298,8 @@ class MetastoreClient(Caller):
         if not wanted:
             return FoundPartitions((), (), ())
         found: list[ttypes.Partition]
-        for pause in (0.05, 0.2, 1.0, None):
+        stop = None if cancellation is None else cancellation.event
+        for _ in Backoff(0.1, growth=4.0, attempts=4, stop=stop):
             try:
                 found = self.call(
                     method, database, table, list(wanted.values()), cancellation=cancellation
@@ -308,9 +309,8 @@ class MetastoreClient(Caller):
                 raise self.failure("get_partitions_by_names", error) from error
             # A partition that another adds now is seen before its values: they are rows of their
             # own in the metastore's database, and 2.3 reads them by another query.
-            if pause is None or all(p.values for p in found):
+            if all(p.values for p in found):
                 break
-            (time.sleep if cancellation is None else cancellation.event.wait)(pause)
         return self._in_order(database, table, wanted, found)
 
     def get_partition_locations(

@@ -16,10 +16,10 @@ from thrift.Thrift import TApplicationException
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
-from bridge.errors import InvalidConfiguration, MetastoreFailure
+from bridge.kernel.errors import InvalidConfiguration, MetastoreFailure
+from bridge.kernel.types import whole_number
 from bridge.metastore.partition_projection import PartitionProjectionClient
 from bridge.metastore.security import Security
-from bridge.types import whole_number
 
 DEFAULT_PORT = 9083
 

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from bridge.errors import BridgeError
+from bridge.kernel.errors import BridgeError
 from bridge.metastore._gen import ttypes
 from bridge.metastore.client import MetastoreClient
 from bridge.metastore.connection import parse_addresses
@@ -124,7 +124,7 @@ class EventLog:
                 position = current
                 break
             for event in events:
-                for database, table in changed(event):
+                for database, table in changed_tables(event):
                     self._forget(database, table)
             position = numbers[-1]
         self._position = position
@@ -147,7 +147,7 @@ class EventLog:
             return any(_LISTENER in one.get_config_value(key, "") for key in _LISTENER_KEYS)
 
 
-def changed(event: ttypes.NotificationEvent) -> list[tuple[str | None, str | None]]:
+def changed_tables(event: ttypes.NotificationEvent) -> list[tuple[str | None, str | None]]:
     """The databases and tables whose partitions or definition an event may have changed."""
     if event.eventType in _HARMLESS:
         return []

@@ -10,19 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bridge.errors import MetastoreFailure
-from bridge.file_formats.registry import file_formats
+from bridge.formats.registry import file_formats
+from bridge.kernel.errors import MetastoreFailure
+from bridge.kernel.types import Type, parse_hive_type
 from bridge.metastore._gen import ttypes
 from bridge.table.hive_properties import (
     INPUT_FORMAT,
     OPEN_CSV,
     SERDE,
     relevant,
-    unhooked,
+    without_hook,
 )
-from bridge.table.model import Column, Table
+from bridge.table.model import CatalogTable, Column
 from bridge.table.reader_spec import COLUMN_TYPES, COLUMNS, ReaderSpec
-from bridge.types import Type, parse_hive_type
 
 PARTITION_PARAMETERS = "skipbridge.partition-parameters"
 """``name=value`` of each parameter of the partition that Hive heeds and Trino does not."""
@@ -52,7 +52,7 @@ def table_properties(table: ttypes.Table) -> tuple[tuple[str, str], ...]:
 class PartitionReaders:
     """How the files of a table's partitions are read; equal answers are one object."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: CatalogTable) -> None:
         self._table = table
         self._of_table = dict(table.reader_properties)
         self._parameters = relevant(table.properties)
@@ -120,7 +120,7 @@ def _classes(descriptor: ttypes.StorageDescriptor) -> dict[str, str]:
     info = descriptor.serdeInfo
     return {
         SERDE: (info.serializationLib if info is not None else None) or "",
-        INPUT_FORMAT: unhooked(descriptor.inputFormat or ""),
+        INPUT_FORMAT: without_hook(descriptor.inputFormat or ""),
     }
 
 

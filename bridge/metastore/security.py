@@ -13,7 +13,7 @@ from pathlib import Path
 
 from thrift.transport.TTransport import TSaslClientTransport, TTransportBase
 
-from bridge.errors import EnvironmentMissing, InvalidConfiguration, MetastoreFailure
+from bridge.kernel.errors import EnvironmentMissing, InvalidConfiguration, MetastoreFailure
 
 NONE = "none"
 PLAIN = "plain"

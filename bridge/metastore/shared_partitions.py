@@ -17,10 +17,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from bridge.errors import BridgeError, MetastoreUnavailable
+from bridge.kernel.errors import BridgeError, MetastoreUnavailable
+from bridge.kernel.threads import Threads
 from bridge.metastore.adaptive_batch_size import AdaptiveBatchSize
 from bridge.metastore.batches import BatchSettings, batch_sizes
 from bridge.metastore.connection import Cancellation
@@ -47,8 +47,8 @@ class PartitionCalls:
         self._scans: dict[Hashable, list[SharedFetch]] = {}
         self._queue: deque[SharedFetch] = deque()
         self._closed = False
-        self._threads = ThreadPoolExecutor(
-            max(at_once, settings.parallelism) if at_once > 1 else 1, "skipbridge-partitions"
+        self._threads = Threads(
+            max(at_once, settings.parallelism) if at_once > 1 else 1, "partitions"
         )
 
     def fetch(self, key: Hashable, names: Sequence[str], ask: Fetch) -> SharedFetch:
@@ -72,7 +72,7 @@ class PartitionCalls:
             self._closed = True
             for scan in [s for scans in self._scans.values() for s in scans]:
                 scan.end(_closed())
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
 
     # callers of these hold the lock
 

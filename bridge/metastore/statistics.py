@@ -8,7 +8,7 @@ from bridge.metastore._gen import ttypes
 from bridge.metastore.calls import MethodUnknown
 from bridge.metastore.client import MetastoreClient
 from bridge.table.catalog_statistics import CatalogColumn, CatalogStatistics, plausible
-from bridge.table.model import Table
+from bridge.table.model import CatalogTable
 
 _SPARK = "spark.sql.statistics."
 _MOST_PARTITIONS = 1000
@@ -17,7 +17,7 @@ _MOST_COLUMNS = 500
 
 
 def table_statistics(
-    client: MetastoreClient, table: Table, partitions: Sequence[str]
+    client: MetastoreClient, table: CatalogTable, partitions: Sequence[str]
 ) -> CatalogStatistics:
     """What ANALYZE left; see `bridge.table.catalog_statistics.StatisticsCatalog`.
 
@@ -38,7 +38,7 @@ def table_statistics(
 
 
 def _ask(
-    client: MetastoreClient, table: Table, columns: list[str], partitions: list[str]
+    client: MetastoreClient, table: CatalogTable, columns: list[str], partitions: list[str]
 ) -> Iterable[ttypes.ColumnStatisticsObj]:
     schema, name = table.name.schema, table.name.table
     try:

@@ -1,0 +1,1 @@
+"""From a predicate to the files that may hold a row."""

@@ -18,9 +18,9 @@ from bridge.expression.nodes import (
 from bridge.expression.prune import prune
 from bridge.expression.residual import references
 from bridge.expression.statistics import ColumnStatistics, Mask
+from bridge.kernel.types import BIGINT, STRING, TIMESTAMP_TZ, Field, Semantics
 from bridge.planner.partitions import PARTITION_COLUMN
 from bridge.storage.port import FileTable
-from bridge.types import BIGINT, STRING, TIMESTAMP_TZ, Field, Semantics
 
 PATH_COLUMN = "$path"
 SIZE_COLUMN = "$file_size"

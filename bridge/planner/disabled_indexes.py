@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bridge.index.kinds.definition import MINMAX
-from bridge.index.registry import kinds
+from bridge.index.kinds.registry import kinds
 from bridge.planner.index_view import IndexView
-from bridge.planner.report import IndexNotUsed, Remedy
+from bridge.planner.reports.report import IndexNotUsed, Remedy
 
 
 def disabled_indexes(view: IndexView, table: str) -> list[IndexNotUsed]:

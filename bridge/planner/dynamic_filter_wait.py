@@ -19,10 +19,10 @@ import numpy as np
 
 from bridge.expression.nodes import BoundReference, BoundTrue
 from bridge.expression.prune import MANY_FILES, prune
-from bridge.index.snapshot import IndexSnapshot
-from bridge.planner.composite_statistics import CompositePruningStatistics
+from bridge.index.reading.snapshot import IndexSnapshot
+from bridge.planner.answers.composite_statistics import CompositePruningStatistics
+from bridge.planner.answers.table_statistics import all_indexed
 from bridge.planner.scan_context import ScanContext
-from bridge.planner.table_statistics import all_indexed
 
 _LONGEST_MS = 20_000
 _UNKNOWN_MS = 1_000

@@ -7,22 +7,22 @@ add rows is dropped only if every one of its logs is indexed and says NEVER too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
 import numpy as np
 
-from bridge.errors import BridgeError, LimitExceeded
 from bridge.expression.function_catalog import FUNCTIONS, columns_of
 from bridge.expression.nodes import (
     BoundCall,
+    BoundComputed,
     BoundExpression,
     BoundFalse,
     BoundPredicate,
     BoundTrue,
-    spelled,
+    reference_text,
 )
 from bridge.expression.prune import prune
 from bridge.expression.residual import references
@@ -31,10 +31,12 @@ from bridge.index.kinds.definition import MINMAX, column_text
 from bridge.index.kinds.evaluate_indexes import Ask, has_or, never
 from bridge.index.kinds.kind import Ordinals, predicates
 from bridge.index.kinds.opened import OpenedKind
-from bridge.index.snapshot import IndexSnapshot
-from bridge.table.model import Table
+from bridge.index.reading.snapshot import IndexSnapshot
+from bridge.kernel.errors import BridgeError, LimitExceeded
+from bridge.kernel.types import Field, Semantics
+from bridge.planner.reports.report import IndexNotUsed, Remedy
+from bridge.table.model import CatalogTable
 from bridge.table.slices import SliceBatch
-from bridge.types import Field, Semantics
 
 
 class Index(Protocol):
@@ -91,7 +93,7 @@ class MinMaxIndex:
         """Columns of the predicate for which the index holds statistics."""
         self._bring(predicate)
         known = (r for r in references(predicate) if self.statistics.column(r) is not None)
-        return tuple(sorted(spelled(r) for r in known))
+        return tuple(sorted(reference_text(r) for r in known))
 
     def never(self, expression: BoundExpression, ordinals: Ordinals) -> Mask | None:
         if not isinstance(expression, BoundPredicate):  # its parts are evaluated one by one
@@ -117,7 +119,8 @@ class MinMaxIndex:
 
     def _bring(self, predicate: BoundExpression) -> None:
         """Loads all columns of the predicate together, not one after the other."""
-        asked = [r.path for r in references(predicate) if not r.partition]
+        columns = (c for r in references(predicate) for c in columns_of(r))
+        asked = [c.path for c in columns if not c.partition]
         if len(asked) > 1:
             with suppress(BridgeError):  # such a column stays unknown, and the report names it
                 self._index.prefetch(asked)
@@ -182,7 +185,7 @@ class FilePruner:
         indexes: all visible indexes, the cheapest first.
     """
 
-    def __init__(self, table: Table, index: IndexSnapshot, semantics: Semantics) -> None:
+    def __init__(self, table: CatalogTable, index: IndexSnapshot, semantics: Semantics) -> None:
         self.index = index
         self.minmax: MinMaxIndex | None = None
         self.indexes: list[Index] = []
@@ -228,6 +231,12 @@ class FilePruner:
         np.logical_or.at(keep, np.repeat(np.arange(len(keep)), logs.counts), kept_logs)
         return keep
 
+    def keep_files(
+        self, ordinals: Ordinals, predicate: BoundExpression, index: Index
+    ) -> Mask | None:
+        """The same of files alone: False where a file holds no matching row; None keeps all."""
+        return self._keep_files(ordinals, predicate, index, self._asks(predicate, index))
+
     def _keep_files(
         self, ordinals: Ordinals, predicate: BoundExpression, index: Index, asks: list[Ask]
     ) -> Mask | None:
@@ -252,14 +261,14 @@ class FilePruner:
         before = self.indexes[: self.indexes.index(index)] if has_or(predicate) else []
         return [partial(_ask, each) for each in (*before, index)]
 
-    def unindexed(self, predicate: BoundExpression) -> tuple[str, ...]:
+    def unindexed_columns(self, predicate: BoundExpression) -> tuple[str, ...]:
         """Columns of the predicate without bounds in the index."""
         if self.minmax is None:
             return ()
         column = self.minmax.statistics.column
         return tuple(
             sorted(
-                spelled(r)
+                reference_text(r)
                 for r in references(predicate)
                 if column(r) is None and not r.partition and not isinstance(r, BoundCall)
             )
@@ -276,9 +285,11 @@ def unindexed_functions(
     found = set()
     for asked in predicates(predicate):
         call = asked.reference
-        if not isinstance(call, BoundCall) or FUNCTIONS[call.function].apply is None:
+        if not isinstance(call, BoundCall) or isinstance(call, BoundComputed):
             continue
-        text = spelled(call)
+        if FUNCTIONS[call.function].apply is None:
+            continue
+        text = reference_text(call)
         # A damaged index is reported as such, not as missing.
         if any(kind.concerns(asked) or kind.definition.on == text for kind in kinds):
             continue
@@ -287,6 +298,19 @@ def unindexed_functions(
             option = ["--values", column_text(columns_of(call)[0].path)]
         found.add((text, tuple(option)))
     return tuple(sorted(found))
+
+
+def failed_indexes(indexes: Iterable[Index], table: str) -> list[IndexNotUsed]:
+    """Why indexes that failed were not used.
+
+    Args:
+        table: as commands name it.
+    """
+    return [
+        IndexNotUsed(index.name, problem.code, problem.message, Remedy("build", table))
+        for index in indexes
+        if (problem := index.problem) is not None
+    ]
 
 
 def _ask(index: Index, expression: BoundExpression, ordinals: Ordinals) -> Mask | None:

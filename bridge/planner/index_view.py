@@ -9,21 +9,20 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
 
-from bridge import telemetry
-from bridge.errors import BridgeError, GenerationNotFound, IndexCorrupt, LimitExceeded
-from bridge.index.local_cache import CacheLimits
-from bridge.index.snapshot import IndexSnapshot
-from bridge.index.store import IndexStore, ListedManifest
-from bridge.planner.report import IndexNotUsed, Remedy
-from bridge.storage.local_errors import refuse_exhausted
-from bridge.table.directory_catalog import SCHEMA as DIRECTORY
-from bridge.table.model import Table
+from bridge.index.generations.store import IndexStore, ListedManifest
+from bridge.index.reading.local_cache import CacheLimits
+from bridge.index.reading.snapshot import IndexSnapshot
+from bridge.kernel import telemetry
+from bridge.kernel.bounded_cache import BoundedCache
+from bridge.kernel.errors import BridgeError, GenerationNotFound, IndexCorrupt, LimitExceeded
+from bridge.planner.reports.report import IndexNotUsed, Remedy
+from bridge.storage.local_disk.local_errors import refuse_exhausted
+from bridge.table.directory.catalog import SCHEMA as DIRECTORY
+from bridge.table.model import CatalogTable
 
 _MOST_TABLES = 1000
 
@@ -41,9 +40,9 @@ class IndexView:
     not_used: tuple[IndexNotUsed, ...] = ()
 
     @staticmethod
-    def of(index: IndexSnapshot, table: Table) -> IndexView:
+    def of(index: IndexSnapshot, table: CatalogTable) -> IndexView:
         """The view of an opened generation."""
-        return IndexView(index, _doubts(index, table))
+        return IndexView(index)
 
     @property
     def generation(self) -> int:
@@ -67,7 +66,7 @@ class IndexViews:
 
     def __init__(
         self,
-        open_store: Callable[[Table], IndexStore],
+        open_store: Callable[[CatalogTable], IndexStore],
         cache_dir: Path,
         check_interval: float = 1.0,
         limits: CacheLimits | None = None,
@@ -76,10 +75,10 @@ class IndexViews:
         self._cache_dir = cache_dir
         self._interval = check_interval
         self._limits = limits or CacheLimits()
-        self._entries: OrderedDict[str, _Entry] = OrderedDict()
-        self._lock = threading.Lock()
+        # Bounded, else dropped tables would stay forever.
+        self._entries: BoundedCache[str, _Entry] = BoundedCache(_MOST_TABLES)
 
-    def view(self, table: Table, generation: int | None = None) -> IndexView:
+    def view(self, table: CatalogTable, generation: int | None = None) -> IndexView:
         """The newest generation, or the requested one.
 
         Errors:
@@ -90,12 +89,7 @@ class IndexViews:
             manifest = store.manifest(generation)
             opened = IndexSnapshot.open(manifest, store, self._cache_dir, self._limits)
             return IndexView.of(opened, table)
-        with self._lock:
-            key = f"{table.name}@{table.location}"
-            entry = self._entries.setdefault(key, _Entry())
-            self._entries.move_to_end(key)
-            while len(self._entries) > _MOST_TABLES:  # else dropped tables would stay forever
-                self._entries.popitem(last=False)
+        entry = self._entries.get_or_put(f"{table.name}@{table.location}", _Entry)
         known = entry.view
         if known is not None and time.monotonic() - entry.checked < self._interval:
             return known
@@ -110,7 +104,7 @@ class IndexViews:
         finally:
             entry.lock.release()
 
-    def _refresh(self, table: Table, entry: _Entry) -> IndexView:
+    def _refresh(self, table: CatalogTable, entry: _Entry) -> IndexView:
         build = Remedy("build", argument(table))
         held = entry.view
         index = None if held is None else held.index
@@ -145,26 +139,11 @@ class IndexViews:
             return _absent(e.code, e.message, build if rebuild else Remedy(text=e.hint))
 
 
-def argument(table: Table) -> str:
+def argument(table: CatalogTable) -> str:
     """The table as commands name it: ``schema.table``, or its directory."""
     if table.name.schema != DIRECTORY:
         return str(table.name)
     return table.location.removeprefix("file://")
-
-
-def _doubts(index: IndexSnapshot, table: Table) -> tuple[IndexNotUsed, ...]:
-    """Why min and max of some files are not used."""
-    count = index.num_doubted
-    if index.clustered is not None:
-        count += cast(IndexSnapshot, index.clustered.index).num_doubted
-    if not count:
-        return ()
-    files = "1 file was" if count == 1 else f"{count} files were"
-    detail = (
-        f"{files} indexed by an earlier version, which used statistics that some writers are known "
-        "to state wrongly: their min and max are not used until they are read again"
-    )
-    return (IndexNotUsed("minmax", "OLD_READER", detail, Remedy("refresh", argument(table))),)
 
 
 def _absent(reason: str, detail: str, remedy: Remedy) -> IndexView:

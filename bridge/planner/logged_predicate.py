@@ -17,7 +17,7 @@ from bridge.expression.nodes import (
     BoundOr,
     BoundPredicate,
 )
-from bridge.types import Value
+from bridge.kernel.types import Value
 
 _MOST_VALUES = 100
 
@@ -27,7 +27,7 @@ def to_plain(predicate: BoundExpression, *, literals: bool) -> Any:
 
     >>> from bridge.expression.bind import bind
     >>> from bridge.expression.builders import and_, ge, in_
-    >>> from bridge.types import BIGINT, STRING, TRINO, Field
+    >>> from bridge.kernel.types import BIGINT, STRING, TRINO, Field
     >>> fields = [Field("x", BIGINT), Field("s", STRING)]
     >>> bound = bind(and_(ge("x", 5), in_("s", ["a", "b"])), fields, [], TRINO)
     >>> to_plain(bound, literals=True)

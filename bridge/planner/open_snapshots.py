@@ -6,15 +6,13 @@ reopens the same snapshot by id, or fails; it never mixes two.
 
 from __future__ import annotations
 
-import threading
-import time
 import weakref
-from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from bridge.errors import SnapshotExpired
+from bridge.kernel.bounded_cache import BoundedCache
+from bridge.kernel.errors import SnapshotExpired
 from bridge.planner.index_view import IndexView
-from bridge.table.freshness import Freshness
+from bridge.table.directory.freshness import Freshness
 from bridge.table.model import TableName
 from bridge.table.read_version import ReadVersion
 from bridge.table.snapshot import Snapshot
@@ -50,7 +48,6 @@ class OpenSnapshot:
     snapshot: Snapshot
     view: IndexView
     read: bool = False
-    used: float = field(default_factory=time.monotonic)
     key: SnapshotKey | None = None
     files: int = 0
 
@@ -76,20 +73,23 @@ class OpenSnapshots:
     def __init__(
         self, seconds: float = 600.0, most: int = 4096, most_files: int = 2_000_000
     ) -> None:
-        self._seconds, self._most, self._most_files = seconds, most, most_files
-        self._held: OrderedDict[SnapshotKey, OpenSnapshot] = OrderedDict()
-        self._gone: OrderedDict[SnapshotKey, _Gone] = OrderedDict()
-        self._files = 0
+        self._held: BoundedCache[SnapshotKey, OpenSnapshot] = BoundedCache(
+            most,
+            capacity=most_files,
+            weigh=lambda opened: opened.files,
+            seconds=seconds,
+            on_drop=self._remember,
+        )
+        self._gone: BoundedCache[SnapshotKey, _Gone] = BoundedCache(_MOST_GONE)
         self._newest: SnapshotKey | None = None
-        # Re-entrant: garbage collection may end an abandoned scan inside any of these methods.
-        self._lock = threading.RLock()
+        self._lock = self._held.lock
 
     def get(self, key: SnapshotKey) -> OpenSnapshot | None:
         """The snapshot that the query sees; None if none is open."""
         if not key.query_id:
             return None
         with self._lock:
-            self._expire()
+            self._held.expire()
             found = self._held.get(key)
             if found is None:
                 gone = self._gone.get(key)
@@ -105,8 +105,7 @@ class OpenSnapshots:
         Errors:
             SnapshotExpired: it cannot be opened again.
         """
-        with self._lock:
-            gone = self._gone.get(key)
+        gone = self._gone.get(key)
         if gone is None or not gone.read:
             return ""
         if not gone.id:
@@ -148,14 +147,9 @@ class OpenSnapshots:
 
     def _touch(self, key: SnapshotKey, opened: OpenSnapshot) -> None:
         """Marks the snapshot as used last; holds it again if it was dropped. Needs the lock."""
-        if self._held.get(key, opened) is not opened:
-            return
-        if key not in self._held:
-            self._gone.pop(key, None)
-            self._held[key] = opened
-            self._files += opened.files
-        opened.used = time.monotonic()
-        self._held.move_to_end(key)
+        if self._held.get(key, opened) is opened:
+            self._gone.pop(key)
+            self._held.put(key, opened)
 
     def _count(self, opened: OpenSnapshot) -> None:
         """Counts only this snapshot again: thousands of others may be held."""
@@ -163,25 +157,11 @@ class OpenSnapshots:
         with self._lock:
             if opened.key is None or self._held.get(opened.key) is not opened:
                 return
-            self._files += files - opened.files
             opened.files = files
-            while self._files > self._most_files and len(self._held) > 1:
-                self._drop_oldest()
+            self._held.reweigh(opened.key)
 
-    def _expire(self) -> None:
-        now = time.monotonic()
-        while self._held:
-            oldest = next(iter(self._held.values()))
-            if len(self._held) <= self._most and now - oldest.used < self._seconds:
-                return
-            self._drop_oldest()
-
-    def _drop_oldest(self) -> None:
-        key, opened = self._held.popitem(last=False)
-        self._files -= opened.files
-        self._gone[key] = _Gone(weakref.ref(opened), opened.snapshot.id, opened.read)
-        while len(self._gone) > _MOST_GONE:
-            self._gone.popitem(last=False)
+    def _remember(self, key: SnapshotKey, opened: OpenSnapshot) -> None:
+        self._gone.put(key, _Gone(weakref.ref(opened), opened.snapshot.id, opened.read))
 
 
 def require_same(opened: OpenSnapshot, id: str) -> OpenSnapshot:

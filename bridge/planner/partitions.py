@@ -15,13 +15,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bridge.expression.fold import conjunction
+from bridge.expression.function_catalog import columns_of
 from bridge.expression.nodes import BoundAnd, BoundExpression, BoundReference, BoundTrue
 from bridge.expression.prune import prune
 from bridge.expression.residual import references, residual
 from bridge.expression.statistics import ColumnStatistics
+from bridge.kernel.types import Kind, Semantics, Type, Value
 from bridge.table.model import Column
 from bridge.table.partition import UNPARSABLE, UnparsableValue, typed_values
-from bridge.types import Kind, Semantics, Type, Value
 
 _LOW = np.iinfo(np.int64).min
 _HIGH = np.iinfo(np.int64).max
@@ -132,7 +133,8 @@ def select_partitions(
     if not keys:
         return PartitionSelection(names, len(names), {"": ()}, ())
     wanted = {k.name.lower() for k in keys} | {PARTITION_COLUMN}
-    used = tuple(sorted({r.path[0] for r in references(predicate) if r.path[0].lower() in wanted}))
+    named = {c.path[0] for r in references(predicate) for c in columns_of(r)}
+    used = tuple(sorted(name for name in named if name.lower() in wanted))
     columns = typed_values(names, keys)
     if not used or isinstance(predicate, BoundTrue):
         return PartitionSelection(names, len(names), _by_name(names, columns), used)
@@ -159,7 +161,7 @@ def split_by_keys(predicate: BoundExpression) -> tuple[BoundExpression, BoundExp
     return conjunction(keys), conjunction(others)
 
 
-def excluded(
+def exclude_partitions(
     names: Sequence[str],
     values: Sequence[Typed],
     keys: Sequence[Column],

@@ -9,10 +9,12 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 
-from bridge.errors import BridgeError
 from bridge.expression.bind import Scope
-from bridge.file_formats.registry import file_format
-from bridge.index.snapshot import IndexSnapshot
+from bridge.formats.registry import file_format
+from bridge.index.reading.snapshot import IndexSnapshot
+from bridge.kernel.bounded_cache import BoundedCache
+from bridge.kernel.errors import BridgeError
+from bridge.kernel.types import Field
 from bridge.planner.attributes import HIDDEN_COLUMNS
 from bridge.planner.index_view import IndexView, IndexViews
 from bridge.planner.open_snapshots import (
@@ -33,19 +35,18 @@ from bridge.planner.stages.limit_pruning import prune_by_limit
 from bridge.planner.stages.partition_listing import list_partitions
 from bridge.planner.stages.top_n_pruning import prune_by_top_n
 from bridge.planner.table_cache import TableCache
-from bridge.table.directory_lister import DirectoryLister
-from bridge.table.freshness import (
+from bridge.table.directory.freshness import (
     PROPERTY,
     Freshness,
     Live,
     bypasses_caches,
     parse_freshness,
 )
-from bridge.table.model import Catalog, Table, TableName
+from bridge.table.directory.lister import DirectoryLister
+from bridge.table.model import Catalog, CatalogTable, TableName
 from bridge.table.read_version import NEWEST, ReadVersion
 from bridge.table.registry import DIRECTORY, table_format
 from bridge.table.snapshot import ReadByHive, Snapshot, TableContext, WrittenFiles
-from bridge.types import Field
 
 
 class Planner:
@@ -78,9 +79,9 @@ class Planner:
         self._predicate_log = predicate_log
         self._freshness = freshness or Live()
         self._tables = TableCache(catalog, metadata_ttl)
-        self._scopes: dict[TableName, tuple[Table, Scope]] = {}
+        self._scopes: BoundedCache[TableName, tuple[CatalogTable, Scope]] = BoundedCache(10_000)
 
-    def table(self, name: TableName) -> Table:
+    def table(self, name: TableName) -> CatalogTable:
         """A table of any installed file format, even if no engine can read it.
 
         `bridge.engines.registry.refuse_unreadable` checks whether an engine can.
@@ -93,12 +94,12 @@ class Planner:
             file_format(found.format)
         return found
 
-    def newest_table(self, name: TableName) -> Table:
+    def newest_table(self, name: TableName) -> CatalogTable:
         """The same, requested after this call. Errors: as `table`."""
         self._tables.forget(name)
         return self.table(name)
 
-    def written_files(self, table: Table) -> WrittenFiles | None:
+    def written_files(self, table: CatalogTable) -> WrittenFiles | None:
         """What index entries say to an engine that lists the table by itself; None: nothing.
 
         Only for tables of formats other than directories.
@@ -109,7 +110,7 @@ class Planner:
         format = table_format(table)
         if not isinstance(format, ReadByHive):
             return None
-        freshness = self._freshness_of(table, None)
+        freshness = self.freshness_of(table, None)
         return format.written_files(table, self._context(table, IndexView(None), freshness))
 
     def fetch(self, name: TableName) -> None:
@@ -142,7 +143,7 @@ class Planner:
             request.query_id,
             request.table,
             request.read,
-            self._freshness_of(table, request.freshness),
+            self.freshness_of(table, request.freshness),
             request.generation,
             request.absent_is_empty,
         )
@@ -171,7 +172,7 @@ class Planner:
         """
         arrived = time.monotonic()
         table = self.table(name)
-        freshness = self._freshness_of(table, None)
+        freshness = self.freshness_of(table, None)
         context = self._context(table, IndexView(None), freshness, arrived=arrived)
         return table_format(table).snapshot(table, read, context)
 
@@ -188,14 +189,14 @@ class Planner:
         """
         arrived = time.monotonic()
         table = self.table(name)
-        key = SnapshotKey(query_id, name, read, self._freshness_of(table, None), None, False)
+        key = SnapshotKey(query_id, name, read, self.freshness_of(table, None), None, False)
         opened = self._open_snapshot(table, key, id, arrived)
         if query_id:
             opened.snapshot.begin()
         return opened
 
     def _open_snapshot(
-        self, table: Table, key: SnapshotKey, id: str, arrived: float
+        self, table: CatalogTable, key: SnapshotKey, id: str, arrived: float
     ) -> OpenSnapshot:
         held = self.snapshots.get(key)
         if held is not None:
@@ -210,7 +211,7 @@ class Planner:
 
     def _context(
         self,
-        table: Table,
+        table: CatalogTable,
         view: IndexView,
         freshness: Freshness,
         absent_is_empty: bool = False,
@@ -233,19 +234,22 @@ class Planner:
             lambda other: self.views.view(other).index,
         )
 
-    def _freshness_of(self, table: Table, asked: str | None) -> Freshness:
+    def freshness_of(self, table: CatalogTable, asked: str | None = None) -> Freshness:
+        """That of a scan: as it asks, as the table says, or the planner's own.
+
+        Errors:
+            InvalidConfiguration.
+        """
         text = asked or table.properties.get(PROPERTY)
         return parse_freshness(text) if text else self._freshness
 
-    def _scope(self, table: Table) -> Scope:
+    def _scope(self, table: CatalogTable) -> Scope:
         """The names of a table, including its hidden columns."""
         held = self._scopes.get(table.name)
         if held is not None and held[0] is table:
             return held[1]
-        if len(self._scopes) > 10_000:
-            self._scopes.clear()
         columns = [*(Field(c.name, c.type) for c in table.columns), *HIDDEN_COLUMNS]
         keys = [Field(c.name, c.type) for c in table.partition_keys]
         scope = Scope(columns, keys, case_sensitive=False)
-        self._scopes[table.name] = (table, scope)
+        self._scopes.put(table.name, (table, scope))
         return scope

@@ -16,10 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bridge.expression.nodes import BoundAnd, BoundExpression, BoundOr, BoundPredicate, spelled
-from bridge.expression.text import format_bound
+from bridge.expression.nodes import (
+    BoundAnd,
+    BoundExpression,
+    BoundOr,
+    BoundPredicate,
+    reference_text,
+)
+from bridge.expression.parsing.text import format_bound
 from bridge.planner.logged_predicate import to_plain
-from bridge.planner.report import PruneReport, Stage
+from bridge.planner.reports.report import PruneReport, Stage
 
 _LONGEST_LINE = 8192
 _STAGES = frozenset({"minmax", "listing", "attributes", "dynamic-filters", "limit", "top-n"})
@@ -116,7 +122,7 @@ def leaves(predicate: BoundExpression) -> Iterator[tuple[str, str]]:
                 yield from leaves(child)
         case BoundPredicate(op, reference):
             if not reference.partition and not reference.path[0].startswith("$"):
-                yield spelled(reference), op.value
+                yield reference_text(reference), op.value
 
 
 def read_log(path: Path, table: str) -> list[Logged]:

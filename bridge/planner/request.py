@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bridge.expression.nodes import AlwaysTrue, Expression
+from bridge.kernel.types import TRINO, Semantics
 from bridge.table.model import TableName
 from bridge.table.read_version import NEWEST, ReadVersion
-from bridge.types import TRINO, Semantics
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class ScanRequest:
         engine: the engine's name, for reports and metrics.
         query_id: all scans of one (query, table) see one file set; empty: not shared.
         pruning: False keeps every file, for comparison.
-        freshness: overrides that of the table and the planner; see `bridge.table.freshness`.
+        freshness: overrides that of the table and the planner; `bridge.table.directory.freshness`.
         strict: a person typed the predicate: a value that does not parse is an error, not unknown.
         read: the version of the table.
         snapshot_id: the snapshot that the query saw before; empty: none.

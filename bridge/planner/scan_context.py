@@ -18,23 +18,25 @@ from bridge.expression.nodes import (
     Predicate,
     Reference,
 )
+from bridge.expression.parsing.text import brief
 from bridge.expression.prune import prune
 from bridge.expression.residual import references
 from bridge.expression.statistics import Mask
-from bridge.expression.text import brief
 from bridge.expression.unwrap import unwrap
-from bridge.index.snapshot import IndexSnapshot
-from bridge.planner.composite_statistics import CompositePruningStatistics
+from bridge.index.reading.snapshot import IndexSnapshot
+from bridge.kernel.types import TRINO
+from bridge.planner.answers.composite_statistics import CompositePruningStatistics
 from bridge.planner.file_pruner import FilePruner, Index
 from bridge.planner.index_view import argument
 from bridge.planner.open_snapshots import OpenSnapshot
-from bridge.planner.partitions import Typed, excluded, split_by_keys
-from bridge.planner.report import StageCounter
+from bridge.planner.own_bounds import OwnBoundsIndex
+from bridge.planner.partitions import Typed, exclude_partitions, split_by_keys
+from bridge.planner.reports.report import StageCounter
 from bridge.planner.request import ScanRequest
 from bridge.planner.unknown_files import UnknownFiles
 from bridge.table.model import Partition, PartitionFetch
 from bridge.table.slices import SliceBatch
-from bridge.table.snapshot import Columns, HasViews, ViewUse
+from bridge.table.snapshot import Columns, HasOwnBounds, HasViews, ViewUse
 
 
 class ScanCounters:
@@ -42,6 +44,7 @@ class ScanCounters:
 
     def __init__(self, request: ScanRequest) -> None:
         self.partitions = StageCounter("partitions", "values")
+        self.bounded_partitions = StageCounter("partitions", "minmax")
         self.filtered_partitions = StageCounter("partitions", "dynamic-filters")
         self.views: list[StageCounter] = []
         self.listing = StageCounter("files", "listing")
@@ -74,6 +77,7 @@ class ScanContext:
         predicate: the request's predicate and the snapshot's row filter; other rows do not exist.
         row_filter: the snapshot's row filter; inexact if part of it could not be translated.
         columns: all that the scan reads or compares; None: any.
+        own_bounds: what the table's format knows of columns; None: nothing.
         dropped: parts of the request's predicate that no stage evaluates.
     """
 
@@ -95,6 +99,8 @@ class ScanContext:
         self._key_filters: BoundExpression = BoundTrue()
         self._values: dict[str, Typed] = {}
         self._pruners: dict[int, FilePruner] = {}
+        found = snapshot.own_bounds if isinstance(snapshot, HasOwnBounds) else None
+        self.own_bounds = None if found is None else OwnBoundsIndex(found, request.semantics)
         asked = request.pruning or request.enforced  # an enforced predicate has no other filter
         lost: list[Predicate] = []
         bound = self.bind(request.predicate if asked else AlwaysTrue(), lost)
@@ -122,7 +128,7 @@ class ScanContext:
         if isinstance(predicate, AlwaysTrue):
             return BoundTrue()
         scope, request = self.scope, self.request
-        if request.strict and request.engine == "trino":  # typed text did not pass Trino's planner
+        if request.strict and request.semantics == TRINO:  # typed text did not pass Trino's planner
             predicate = unwrap(predicate, lambda column: scope.resolve(column).type)
         return bind_in(scope, predicate, request.semantics, strict=request.strict, dropped=lost)
 
@@ -200,9 +206,9 @@ class ScanContext:
         """Typed values of a partition from a batch that was drawn."""
         return self._values.get(partition.name, ())
 
-    def excluded(self, partitions: Sequence[Partition], predicate: BoundExpression) -> Mask:
+    def exclude(self, partitions: Sequence[Partition], predicate: BoundExpression) -> Mask:
         """Marks the partitions in which no row satisfies the predicate, by their values alone."""
-        return excluded(
+        return exclude_partitions(
             [p.name for p in partitions],
             [self.values_of(p) for p in partitions],
             self.table.partition_keys,
@@ -227,7 +233,7 @@ class ScanContext:
         """Keeps the typed values of partitions before they are listed."""
         self._values.update({p.name: values.get(p.name, ()) for p in partitions})
 
-    def counter(self, index: Index, predicate: BoundExpression) -> StageCounter:
+    def counter(self, index: Index | OwnBoundsIndex, predicate: BoundExpression) -> StageCounter:
         """The counter of an index's stage, created with the index's first batch."""
         found = self.counters.by_index.get(index.name)
         if found is None:

@@ -11,14 +11,14 @@ from bridge.expression.nodes import Expression
 from bridge.planner.index_view import IndexView
 from bridge.planner.open_snapshots import OpenSnapshots
 from bridge.planner.predicate_log import PredicateLog
-from bridge.planner.report import PruneReport, SplitTotals
+from bridge.planner.reports.report import PruneReport, SplitTotals
+from bridge.planner.reports.scan_report import report_of
 from bridge.planner.request import ScanRequest
 from bridge.planner.scan_context import ScanContext
-from bridge.planner.scan_report import report_of
 from bridge.planner.stages import Stage
 from bridge.planner.stages.dynamic_filtering import apply_dynamic_filters
-from bridge.storage.requests import counting
-from bridge.table.model import Table
+from bridge.storage.reading.requests import counting
+from bridge.table.model import CatalogTable
 from bridge.table.slices import SliceBatch
 from bridge.table.snapshot import Snapshot
 
@@ -49,7 +49,7 @@ class ScanPlan:
         return self.context.snapshot
 
     @property
-    def table(self) -> Table:
+    def table(self) -> CatalogTable:
         return self.context.table
 
     @property

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from bridge.planner.report import IndexNotUsed, Remedy
+from bridge.planner.reports.report import IndexNotUsed, Remedy
 from bridge.table.snapshot import HasSegments
 
 

@@ -6,7 +6,8 @@ import threading
 import time
 from concurrent.futures import Future
 
-from bridge.table.model import Catalog, Table, TableName
+from bridge.kernel.bounded_cache import BoundedCache
+from bridge.table.model import Catalog, CatalogTable, TableName
 
 _MOST = 10_000
 
@@ -22,10 +23,10 @@ class TableCache:
         self._catalog = catalog
         self._ttl = ttl
         self._lock = threading.Lock()
-        self._known: dict[TableName, tuple[float, Table]] = {}
-        self._asked: dict[TableName, tuple[float, Future[Table]]] = {}
+        self._known: BoundedCache[TableName, tuple[float, CatalogTable]] = BoundedCache(_MOST)
+        self._asked: dict[TableName, tuple[float, Future[CatalogTable]]] = {}
 
-    def table(self, name: TableName) -> Table:
+    def table(self, name: TableName) -> CatalogTable:
         """Errors: SchemaNotFound, TableNotFound, UnsupportedTable, MetastoreUnavailable."""
         now = time.monotonic()
         held = self._known.get(name)
@@ -47,13 +48,11 @@ class TableCache:
             raise
         with self._lock:
             if self._taken_back(name, under_way):  # else `forget` was called meanwhile
-                if len(self._known) > _MOST:
-                    self._known.clear()
-                self._known[name] = (now, table)
+                self._known.put(name, (now, table))
         under_way[1].set_result(table)
         return table
 
-    def _taken_back(self, name: TableName, under_way: tuple[float, Future[Table]]) -> bool:
+    def _taken_back(self, name: TableName, under_way: tuple[float, Future[CatalogTable]]) -> bool:
         """Whether the request was still the one to join; removes it. Held: self._lock."""
         if self._asked.get(name) is not under_way:
             return False
@@ -63,6 +62,6 @@ class TableCache:
     def forget(self, name: TableName) -> None:
         """Ensures that the next definition of the table is requested after this call."""
         with self._lock:
-            self._known.pop(name, None)
+            self._known.pop(name)
             self._asked.pop(name, None)
         self._catalog.forget(name)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from bridge.index.snapshot import IndexSnapshot
-from bridge.planner.report import IndexNotUsed, Remedy
+from bridge.index.reading.snapshot import IndexSnapshot
+from bridge.planner.reports.report import IndexNotUsed, Remedy
+from bridge.planner.reports.text import count_files
 from bridge.table.slices import SliceBatch
 
 
@@ -42,8 +43,9 @@ class UnknownFiles:
                 IndexNotUsed(
                     "minmax",
                     "FAILED_FILES",
-                    f"{_files(self._failed)} could not be read when the index was built, perhaps "
-                    f"because of damage; every query reads {'it' if self._failed == 1 else 'them'}",
+                    f"{count_files(self._failed)} could not be read when the index was built, "
+                    "perhaps because of damage; every query reads "
+                    + ("it" if self._failed == 1 else "them"),
                     Remedy("show", self._table, ("--failed",)),
                 )
             )
@@ -52,12 +54,9 @@ class UnknownFiles:
                 IndexNotUsed(
                     "minmax",
                     "STALE",
-                    f"{_files(self._new)} newer than generation {self._generation} must be read",
+                    f"{count_files(self._new)} newer than generation {self._generation} must be "
+                    "read",
                     Remedy("refresh", self._table),
                 )
             )
         return tuple(found)
-
-
-def _files(count: int) -> str:
-    return "1 file" if count == 1 else f"{count} files"

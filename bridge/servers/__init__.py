@@ -1,0 +1,1 @@
+"""Starts servers: metastores, and what they need."""

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from bridge.servers.maven import class_path, parse_artifact
 from bridge.servers.s3_client import hadoop_version
-from bridge.storage.object_client import checked_endpoint
+from bridge.storage.object_store.object_client import checked_endpoint
 
 _LEFT_OUT = (
     "com.fasterxml.jackson.core:*",

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from bridge.errors import EnvironmentMissing
+from bridge.kernel.errors import EnvironmentMissing
 from bridge.servers.java import ADD_OPENS, find_jdk
 from bridge.servers.process import Server, ServerSpec, choose_port, start_server
 

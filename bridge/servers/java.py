@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from bridge.errors import EnvironmentMissing
+from bridge.kernel.errors import EnvironmentMissing
 
 # The options that Spark passes to its JVMs, because Java 17 encapsulates its internals. Hive and
 # DataNucleus use reflection on the same packages.

@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape
 
 import platformdirs
 
-from bridge.errors import EnvironmentMissing, ExternalError
+from bridge.kernel.errors import EnvironmentMissing, ExternalError
 
 _DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 _TIMEOUT = 1800.0
@@ -79,13 +79,7 @@ def artifact_file(artifact: Artifact) -> Path:
         EnvironmentMissing: there is no ``mvn``.
         ArtifactUnavailable: Maven cannot download it.
     """
-    file = (
-        _local_repository()
-        / artifact.group.replace(".", "/")
-        / artifact.name
-        / artifact.version
-        / artifact.file_name
-    )
+    file = _local_file(artifact)
     if not file.is_file():
         run_maven(f"{_DEPENDENCY_PLUGIN}:get", f"-Dartifact={artifact}", "-Dtransitive=false")
     if not file.is_file():
@@ -94,6 +88,12 @@ def artifact_file(artifact: Artifact) -> Path:
             "if mvn keeps its repository elsewhere, set SKIPBRIDGE_MAVEN_REPOSITORY to it",
         )
     return file
+
+
+def bytes_here(artifact: Artifact) -> int:
+    """The bytes of an artifact in the local repository, also while Maven downloads it."""
+    file = _local_file(artifact)
+    return max((part.stat().st_size for part in file.parent.glob(f"{file.name}*")), default=0)
 
 
 def class_path(*artifacts: Artifact) -> tuple[Path, ...]:
@@ -174,6 +174,11 @@ def build_once(target: Path, build: Callable[[Path], object]) -> Path:
 
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def _local_file(artifact: Artifact) -> Path:
+    group = artifact.group.replace(".", "/")
+    return _local_repository() / group / artifact.name / artifact.version / artifact.file_name
 
 
 def _local_repository() -> Path:

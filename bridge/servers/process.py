@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-from bridge.errors import ExternalError, PortInUse
+from bridge.kernel.errors import ExternalError, PortInUse
 
 LOOPBACK = "127.0.0.1"
 _POLL_SECONDS = 0.05

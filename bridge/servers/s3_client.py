@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from bridge.errors import EnvironmentMissing
+from bridge.kernel.errors import EnvironmentMissing
 from bridge.servers.embedded_metastore import pyspark_jars
 from bridge.servers.maven import class_path, parse_artifact
-from bridge.storage.object_client import checked_endpoint
+from bridge.storage.object_store.object_client import checked_endpoint
 
 _SDK_OF_HADOOP = {"3.5.0": "2.35.4"}
 """The AWS SDK that each release of hadoop-aws was built with."""

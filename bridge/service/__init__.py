@@ -1,0 +1,1 @@
+"""The planner's service: Thrift, plans in progress, admission."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import ParamSpec, TypeVar
 
-from bridge.telemetry import QUEUED
+from bridge.kernel.telemetry import QUEUED
+from bridge.kernel.threads import Threads
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Admission(ThreadPoolExecutor):
+class Admission(Threads):
     """Threads for scans, which mostly wait for the metastore and for storage.
 
     Scans that wait at the same time share calls and listings, so their number is far above that of
@@ -23,7 +24,7 @@ class Admission(ThreadPoolExecutor):
     """
 
     def __init__(self, most: int) -> None:
-        super().__init__(most, thread_name_prefix="skipbridge-plan")
+        super().__init__(most, "plan")
 
     def submit(self, call: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> Future[T]:
         def begin() -> T:

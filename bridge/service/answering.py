@@ -12,14 +12,14 @@ from concurrent.futures import TimeoutError as Late
 
 from bridge.engines.engine import Engine
 from bridge.engines.translation import NotTranslatable
-from bridge.errors import InvalidRequest
 from bridge.expression.nodes import BoundReference
-from bridge.planner.aggregate_pushdown import AggregateResult
-from bridge.planner.aggregate_pushdown import aggregate as aggregate_of
-from bridge.planner.aggregates import Aggregate, AggregateRequest
+from bridge.kernel.errors import InvalidRequest
+from bridge.kernel.types import BIGINT, Type
+from bridge.planner.answers.aggregate_pushdown import AggregateResult
+from bridge.planner.answers.aggregate_pushdown import aggregate as aggregate_of
+from bridge.planner.answers.aggregates import Aggregate, AggregateRequest
 from bridge.planner.scan_plan import ScanPlan
 from bridge.service._gen import ttypes
-from bridge.types import BIGINT, Type
 
 MAX_WAIT_MS = 60_000
 _FUNCTIONS = frozenset({"count", "min", "max"})

@@ -4,7 +4,7 @@
  * Clients ask health first and refuse a planner of another protocol. */
 namespace py _gen
 
-/* One row of bridge/errors.py. category is one of Trino's: USER_ERROR, INTERNAL_ERROR, INSUFFICIENT_RESOURCES, EXTERNAL. */
+/* One row of bridge/kernel/errors.py. category is one of Trino's: USER_ERROR, INTERNAL_ERROR, INSUFFICIENT_RESOURCES, EXTERNAL. */
 exception BridgeFailure {
   1: string code,
   2: string category,
@@ -158,6 +158,7 @@ struct Plan {
 
 /* Files that hold no row of interest, by the index alone: storage was not listed.
  * A reader drops a file only if its path, size and time are those told here; whatever is not named is read.
+ * Those that min/max excludes come first, and are named where not all fit.
  * files, little-endian, F = skipped: i64[F] size   i64[F] modified, ms since the epoch
  *   i32[F+1] path offsets, then the UTF-8 bytes of the paths below root (canonical URIs) */
 struct SkippableFiles {
@@ -169,7 +170,9 @@ struct SkippableFiles {
   6: string root,
   7: binary files,
   8: list<string> dropped,    // what the translation could not express
-  9: list<string> notes       // why an index was not used, with the remedy
+  9: list<string> notes,      // why an index was not used, with the remedy
+  10: map<string, i64> by_index,  // how many files each index excludes, those that are not named too
+  11: i64 unnamed             // files that hold no row either, and do not fit the answer: they are read
 }
 
 /* Tables whose files an index may leave out, for a hook that decides per query which scans to change. */
@@ -192,7 +195,6 @@ service Planner {
   Plan plan(1: PlanRequest request) throws (1: BridgeFailure failure),
   void apply_dynamic_filter(1: string handle, 2: string predicate) throws (1: BridgeFailure failure),
   SplitBatch next_splits(1: string handle, 2: i64 token, 3: i32 max_splits, 4: i32 max_wait_ms) throws (1: BridgeFailure failure),
-  string explain(1: PlanRequest request) throws (1: BridgeFailure failure),
   void close_plan(1: string handle) throws (1: BridgeFailure failure),
   AggregateResult aggregate(1: PlanRequest request, 2: AggregateRequest aggregates) throws (1: BridgeFailure failure),
   Table get_statistics(1: PlanRequest request) throws (1: BridgeFailure failure),

@@ -10,12 +10,12 @@ from thrift.protocol import TBinaryProtocol
 from thrift.Thrift import TException
 from thrift.transport import TSocket, TTransport
 
-from bridge.config import parse_address
-from bridge.errors import PlannerUnavailable, ProtocolMismatch
+from bridge.kernel.config import parse_address
+from bridge.kernel.errors import PlannerUnavailable, ProtocolMismatch
+from bridge.planner.splits.source import SourceBatch
 from bridge.service._gen import Planner as PlannerService
 from bridge.service._gen import ttypes
 from bridge.service.codec import PROTOCOL, decode_batch, error_of, mismatch_remedy
-from bridge.splits.source import SourceBatch
 
 
 class PlannerClient:
@@ -85,13 +85,6 @@ class PlannerClient:
         request.first_splits = first_splits
         return self._call("plan", request)
 
-    def explain(
-        self, schema: str, table: str, predicate: str = "", options: dict[str, str] | None = None
-    ) -> dict[str, Any]:
-        answer = self._call("explain", _request(schema, table, predicate, "trino", "", options))
-        report: dict[str, Any] = json.loads(answer)
-        return report
-
     def apply_dynamic_filter(self, handle: str, predicate: str) -> None:
         self._call("apply_dynamic_filter", handle, predicate)
 
@@ -134,7 +127,7 @@ class PlannerClient:
     def system_table(
         self, schema: str, table: str, kind: str, columns: Sequence[str] = (), max_rows: int = 1000
     ) -> Iterator[list[Any]]:
-        """Rows of ``$files``, ``$partitions`` or ``$indexes`` (`bridge.planner.system_tables`)."""
+        """Rows of ``$files``, ``$partitions`` or ``$indexes`` (`planner.answers.system_tables`)."""
         request = _request(schema, table, "", "trino", "", None, columns)
         handle = self._call("open_system_table", request, kind).handle
         token, finished = 0, False

@@ -8,18 +8,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bridge import __version__
 from bridge.engines.engine import Engine
-from bridge.errors import BridgeError, Category, ProtocolMismatch, all_errors
-from bridge.file_formats.registry import file_format
+from bridge.formats.registry import file_format
+from bridge.kernel.errors import BridgeError, Category, ProtocolMismatch, all_errors
+from bridge.kernel.types import parse_hive_type
+from bridge.kernel.version import VERSION
+from bridge.planner.splits.source import SourceBatch
+from bridge.planner.splits.split import SplitBatch
 from bridge.service._gen import ttypes
 from bridge.service.tables import describe_column
-from bridge.splits.source import SourceBatch
-from bridge.splits.split import SplitBatch
 from bridge.storage.port import FileTable
 from bridge.table.model import Column, Partition
 from bridge.table.slices import Logs, ReaderSpec
-from bridge.types import parse_hive_type
 
 PROTOCOL = 2
 _EMPTY = struct.pack("<ii", 0, 0)
@@ -33,7 +33,7 @@ def check_protocol(protocol: int | None) -> None:
     """
     if protocol != PROTOCOL:
         raise ProtocolMismatch(
-            f"the client speaks protocol {protocol}, this planner {__version__} speaks {PROTOCOL}",
+            f"the client speaks protocol {protocol}, this planner {VERSION} speaks {PROTOCOL}",
             mismatch_remedy(protocol or 0, PROTOCOL),
         )
 

@@ -14,11 +14,11 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import Any
 
-from bridge.errors import InvalidRequest, TableChanged, UnsupportedType
-from bridge.planner.report import IndexNotUsed
+from bridge.kernel.errors import InvalidRequest, TableChanged, UnsupportedType
+from bridge.kernel.types import STRING, parse_hive_type
+from bridge.planner.reports.report import IndexNotUsed
 from bridge.table.hive_properties import OPEN_CSV, SERDE
-from bridge.table.model import Column, Table
-from bridge.types import STRING, parse_hive_type
+from bridge.table.model import CatalogTable, Column
 
 Columns = tuple[tuple[str, str], ...]
 OTHER_COLUMNS = IndexNotUsed(
@@ -70,7 +70,7 @@ def _spelled(type: str) -> str:
         return type.lower()
 
 
-def compiled_with(table: Table, compiled: Compiled | None) -> bool:
+def compiled_with(table: CatalogTable, compiled: Compiled | None) -> bool:
     """Whether a query reads the table under exactly these columns, types and keys."""
     if compiled is None:
         return False
@@ -81,7 +81,7 @@ def compiled_with(table: Table, compiled: Compiled | None) -> bool:
     return (columns, compiled.keys) == (_of(table.columns), _of(table.partition_keys))
 
 
-def require_compiled(table: Table, text: str) -> None:
+def require_compiled(table: CatalogTable, text: str) -> None:
     """Refuses a scan that reads the table under other columns, types or keys.
 
     Args:

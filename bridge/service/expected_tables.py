@@ -7,11 +7,10 @@ queries. A wrong guess costs calls, never an answer.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Executor
 
+from bridge.kernel.bounded_cache import BoundedCache
 from bridge.table.model import TableName
 
 _MOST = 1000
@@ -28,11 +27,10 @@ class ExpectedTables:
     def __init__(self, pool: Executor, fetch: Callable[[TableName], None]) -> None:
         self._pool = pool
         self._fetch = fetch
-        self._queries: OrderedDict[str, list[TableName]] = OrderedDict()
-        self._last: OrderedDict[TableName, list[TableName]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._queries: BoundedCache[str, list[TableName]] = BoundedCache(_MOST)
+        self._last: BoundedCache[TableName, list[TableName]] = BoundedCache(_MOST)
 
-    def asked(self, query_id: str, name: TableName) -> bool:
+    def note(self, query_id: str, name: TableName) -> bool:
         """The query asks for this table. Without a query id nothing is expected.
 
         Returns:
@@ -42,18 +40,15 @@ class ExpectedTables:
         if not query_id:
             return False
         expected: list[TableName] = []
-        with self._lock:
+        with self._queries.lock:
             tables = self._queries.get(query_id)
             if tables is None:
-                tables = self._queries[query_id] = [name]
+                tables = [name]
+                self._queries.put(query_id, tables)
                 expected = self._last.get(name, [])[1:]
             elif name not in tables and len(tables) < _MOST_TABLES:
                 tables.append(name)
-                self._last[tables[0]] = tables
-                self._last.move_to_end(tables[0])
-            for held in (self._queries, self._last):
-                while len(held) > _MOST:
-                    held.popitem(last=False)
+                self._last.put(tables[0], tables)
             scanned = name in tables
         for each in expected:
             self._pool.submit(self._fetch, each)

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bridge.telemetry import QUEUED
+from bridge.kernel.telemetry import QUEUED
 
 
 class FairLock:

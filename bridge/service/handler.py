@@ -8,25 +8,30 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, wraps
 from typing import Any, TypeVar
 
-from bridge import __version__, telemetry
+from bridge.engines.engine import Engine
 from bridge.engines.registry import engine, refuse_unreadable
 from bridge.engines.translation import Translation
-from bridge.errors import BridgeError, InvalidRequest, UnsupportedTable
 from bridge.expression.nodes import AlwaysTrue
+from bridge.kernel import telemetry
+from bridge.kernel.errors import BridgeError, InvalidRequest, UnsupportedTable
+from bridge.kernel.threads import Threads
+from bridge.kernel.types import Semantics, whole_number
+from bridge.kernel.version import VERSION
+from bridge.planner.answers.skippable_files import SkippableFiles, list_skippable_files
+from bridge.planner.answers.table_statistics import Estimate, row_estimate
 from bridge.planner.dynamic_filter_wait import filter_wait
 from bridge.planner.open_snapshots import OpenSnapshot
 from bridge.planner.planner import Planner
+from bridge.planner.reports.document import report_document
 from bridge.planner.request import ScanRequest, SortKey
 from bridge.planner.scan_plan import ScanPlan
-from bridge.planner.skippable_files import SkippableFiles, list_skippable_files
-from bridge.planner.table_statistics import Estimate, row_estimate
-from bridge.report.document import report_document
+from bridge.planner.splits.coalesce import SplitSettings, with_parallelism
+from bridge.planner.splits.source import SplitSource
 from bridge.service._gen import ttypes
 from bridge.service.admission import Admission
 from bridge.service.answering import aggregate
@@ -47,12 +52,9 @@ from bridge.service.skippable_files import MAX_BYTES, encode_skippable_files
 from bridge.service.statistics import Estimates
 from bridge.service.system_tables import SystemRows
 from bridge.service.tables import describe_table, describe_view
-from bridge.splits.coalesce import SplitSettings, with_parallelism
-from bridge.splits.source import SplitSource
 from bridge.table.model import TableName
 from bridge.table.read_version import parse_read_version
 from bridge.table.registry import DIRECTORY
-from bridge.types import Semantics, whole_number
 
 log = logging.getLogger(__name__)
 _SCANS = 64
@@ -115,6 +117,17 @@ def _answers_failures(method: Method) -> Method:
     return call  # type: ignore[return-value]
 
 
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """An open scan, and the engine that asked for it."""
+
+    source: SplitSource
+    engine: Engine
+
+    def close(self) -> None:
+        self.source.close()
+
+
 class PlannerHandler:
     """Implements the Thrift service over one `Planner`; called by many threads.
 
@@ -144,20 +157,25 @@ class PlannerHandler:
         self._pool = Admission(_SCANS)
         # Separate pools: what waits for long listings or for the metastore must not delay splits,
         # nor what the index alone tells the optimiser.
-        self._counts = ThreadPoolExecutor(_COUNTS, thread_name_prefix="skipbridge-count")
-        self._answers = ThreadPoolExecutor(_ANSWERS, thread_name_prefix="skipbridge-answer")
-        self._ahead = ThreadPoolExecutor(_ANSWERS, thread_name_prefix="skipbridge-ask")
+        self._counts = Threads(_COUNTS, "count")
+        self._answers = Threads(_ANSWERS, "answer")
+        self._ahead = Threads(_ANSWERS, "ask")
         self._estimates = Estimates(self._answers, self._ahead, planner.catalog)
         self._expected = ExpectedTables(self._ahead, planner.fetch)
         # A hook asks about up to a thousand tables at once, in the background.
-        self._hooks = ThreadPoolExecutor(_HOOKS, thread_name_prefix="skipbridge-indexed")
+        self._hooks = Threads(_HOOKS, "indexed")
         self._indexed = IndexedTables(self._hooks, planner)
         self._turns = FairLock()
+
+    @property
+    def admission(self) -> Admission:
+        """The threads of scans; all ways to ask for one share them."""
+        return self._pool
 
     def health(self) -> ttypes.Health:
         uptime = int(time.monotonic() - self._started)
         return ttypes.Health(
-            __version__, PROTOCOL, self._endpoint, uptime, len(self.plans), self._processes
+            VERSION, PROTOCOL, self._endpoint, uptime, len(self.plans), self._processes
         )
 
     @_answers_failures
@@ -187,7 +205,7 @@ class PlannerHandler:
     ) -> ttypes.Table:
         check_protocol(protocol)
         name, asking = _name(schema_name, table_name), engine(engine_name)
-        scanned = self._expected.asked(query_id, name)
+        scanned = self._expected.note(query_id, name)
         try:
             table = self._planner.table(name)
             refuse_unreadable(table, asking)
@@ -207,7 +225,7 @@ class PlannerHandler:
         index = opened.view.index
         if known is None and index is not None and index.num_files <= _FEW_FILES:
             request = ScanRequest(
-                name, engine=engine_name, query_id=query_id, semantics=asking.semantics, read=read
+                name, engine=asking.name, query_id=query_id, semantics=asking.semantics, read=read
             )
             self._answers.submit(self._estimate, request)
         known = known or Estimate(row_estimate(opened.view))
@@ -220,34 +238,38 @@ class PlannerHandler:
 
     @_answers_failures
     def get_statistics(self, request: ttypes.PlanRequest) -> ttypes.Table:
-        plan = self._plan(request)
-        return describe_table(plan.table, self._estimates.of(plan), engine(request.engine))
+        asking = _asking(request)
+        plan = self._plan(request, asking)
+        return describe_table(plan.table, self._estimates.of(plan), asking)
 
     @_answers_failures
     def aggregate(
         self, request: ttypes.PlanRequest, aggregates: ttypes.AggregateRequest
     ) -> ttypes.AggregateResult:
-        plan, asking = self._plan(request), engine(request.engine)
+        asking = _asking(request)
+        plan = self._plan(request, asking)
         return aggregate(plan, asking, aggregates, self._counts, self._endpoint)
 
     @_answers_failures
     def plan(self, request: ttypes.PlanRequest) -> ttypes.Plan:
         with self.plans.slot():
             started = time.perf_counter()
-            source = self._open(request)
-            plan_opened(source.plan.request, time.perf_counter() - started)
-            answer = self._opened(source, source.plan)
-            self._draw_first(answer, source, request.first_splits or 0)
+            asking = _asking(request)
+            scan = _Scan(self._open(request, asking), asking)
+            plan_opened(scan.source.plan.request, time.perf_counter() - started)
+            answer = self._opened(scan, scan.source.plan, asking)
+            self._draw_first(answer, scan, request.first_splits or 0)
             return answer
 
     @_answers_failures
     def open_system_table(self, request: ttypes.PlanRequest, kind: str) -> ttypes.Plan:
         with self.plans.slot():
-            plan = self._plan(request)
+            asking = _asking(request)
+            plan = self._plan(request, asking)
             rows = SystemRows(plan, kind, list(request.projected_columns or []))
-            return self._opened(rows, plan)
+            return self._opened(rows, plan, asking)
 
-    def _opened(self, source: Opened, plan: ScanPlan) -> ttypes.Plan:
+    def _opened(self, source: Opened, plan: ScanPlan, asking: Engine) -> ttypes.Plan:
         """Keeps a plan open; one that the engine cannot read is closed."""
         try:
             query = plan.request.query_id
@@ -259,7 +281,7 @@ class PlannerHandler:
                 freshness=plan.snapshot.freshness,
                 dropped=list(plan.request.dropped),
                 snapshot_id=plan.snapshot.id,
-                row_filter=encode_row_filter(plan.context.row_filter, engine(plan.request.engine)),
+                row_filter=encode_row_filter(plan.context.row_filter, asking),
                 dynamic_filter_wait_ms=wait.millis,
                 dynamic_filter_columns=list(wait.columns),
             )
@@ -269,15 +291,15 @@ class PlannerHandler:
         answer.handle = self.plans.add(source, query)
         return answer
 
-    def _draw_first(self, answer: ttypes.Plan, source: SplitSource, most: int) -> None:
+    def _draw_first(self, answer: ttypes.Plan, scan: _Scan, most: int) -> None:
         """The first batch with the plan, and the end of a small one: two calls less for each.
 
         Not where a dynamic filter may still prune it.
         """
-        if most < 1 or answer.dynamic_filter_wait_ms or source.plan.awaits_key_filters:
+        if most < 1 or answer.dynamic_filter_wait_ms or scan.source.plan.awaits_key_filters:
             return
         try:
-            answer.first = self._next(source, 0, most, _FIRST_WAIT)
+            answer.first = self._next(scan, 0, most, _FIRST_WAIT)
         except BaseException:
             self.plans.close(answer.handle)
             raise
@@ -291,59 +313,47 @@ class PlannerHandler:
 
     @_answers_failures
     def apply_dynamic_filter(self, handle: str, predicate: str) -> None:
-        source = self.plans.get(handle, SplitSource)
-        source.plan.apply_dynamic_filter(
-            _translate(source.plan.request.engine, predicate).expression
-        )
+        scan = self.plans.get(handle, _Scan)
+        scan.source.plan.apply_dynamic_filter(_translate(scan.engine, predicate).expression)
 
     @_answers_failures
     def next_splits(
         self, handle: str, token: int, max_splits: int, max_wait_ms: int
     ) -> ttypes.SplitBatch:
-        source = self.plans.get(handle, SplitSource)
+        scan = self.plans.get(handle, _Scan)
         wait = min(max(0, max_wait_ms), _MAX_WAIT_MS) / 1000.0
-        return self._next(source, token, max_splits, wait)
+        return self._next(scan, token, max_splits, wait)
 
-    def _next(self, source: SplitSource, token: int, most: int, wait: float) -> ttypes.SplitBatch:
+    def _next(self, scan: _Scan, token: int, most: int, wait: float) -> ttypes.SplitBatch:
+        source = scan.source
         with self._turns.turn() if source.plan.plans_without_io else nullcontext():
             batch = source.next(token, min(most, _MAX_SPLITS), wait)
             report = None
             if batch.finished:
                 report = json.dumps(report_document(plan_ended(source, "done")))
-            return encode_batch(batch, engine(source.plan.request.engine), report)
-
-    @_answers_failures
-    def explain(self, request: ttypes.PlanRequest) -> str:
-        source = self._open(request, keep_paths=True)
-        try:
-            token, finished = 0, False
-            while not finished:
-                batch = source.next(token, _MAX_SPLITS, _MAX_WAIT_MS / 1000.0)
-                token, finished = batch.next_token, batch.finished
-            return json.dumps(report_document(source.report(), files=True))
-        finally:
-            source.close()
+            return encode_batch(batch, scan.engine, report)
 
     @_answers_failures
     def close_plan(self, handle: str) -> None:
         closed = self.plans.close(handle)
-        if isinstance(closed, SplitSource):
-            plan_ended(closed, "closed early")
+        if isinstance(closed, _Scan):
+            plan_ended(closed.source, "closed early")
 
     def close(self) -> None:
         """Closes all plans and stops the workers."""
         self.plans.close_all()
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        self._counts.shutdown(wait=False, cancel_futures=True)
-        self._answers.shutdown(wait=False, cancel_futures=True)
-        self._ahead.shutdown(wait=False, cancel_futures=True)
-        self._hooks.shutdown(wait=False, cancel_futures=True)
+        self._pool.close()
+        self._counts.close()
+        self._answers.close()
+        self._ahead.close()
+        self._hooks.close()
         self._planner.lister.close()
 
     @_answers_failures
     def list_skippable_files(self, request: ttypes.PlanRequest) -> ttypes.SkippableFiles:
         started = time.perf_counter()
-        scan = self._scan(request)
+        asking = _asking(request)
+        scan = self._scan(request, asking)
         table = self._planner.table(scan.table)
         most = min(MAX_BYTES, _positive(request.options or {}, "max_answer_bytes", MAX_BYTES))
         compiled = parse_compiled((request.options or {}).get("table_columns", ""))
@@ -354,7 +364,7 @@ class PlannerHandler:
                 return encode_skippable_files(found, scan.dropped, most)
         view = self._planner.views.view(table)
         told = (request.options or {}).get("declaration", "")
-        recipe = engine(request.engine).declaration(told)
+        recipe = asking.declaration(told)
         written = None
         if table.table_format != DIRECTORY:
             written = self._planner.written_files(table)
@@ -368,19 +378,21 @@ class PlannerHandler:
         check_protocol(protocol)
         return self._indexed.among(tables)
 
-    def _open(self, request: ttypes.PlanRequest, *, keep_paths: bool = False) -> SplitSource:
+    def _open(self, request: ttypes.PlanRequest, asking: Engine) -> SplitSource:
         settings = self._split_settings(dict(request.options or {}))
-        scan = self._scan(request)
-        opened = self._snapshot(request, scan)
+        scan = self._scan(request, asking)
+        opened = self._snapshot(request, scan, asking)
         with self._turns.turn():
             plan = self._planner.open(scan, opened)
-            return SplitSource(plan, self._pool, settings, keep_paths=keep_paths)
+            return SplitSource(plan, self._pool, settings)
 
-    def _plan(self, request: ttypes.PlanRequest) -> ScanPlan:
-        scan = self._scan(request)
-        return self._planner.open(scan, self._snapshot(request, scan))
+    def _plan(self, request: ttypes.PlanRequest, asking: Engine) -> ScanPlan:
+        scan = self._scan(request, asking)
+        return self._planner.open(scan, self._snapshot(request, scan, asking))
 
-    def _snapshot(self, request: ttypes.PlanRequest, scan: ScanRequest) -> OpenSnapshot:
+    def _snapshot(
+        self, request: ttypes.PlanRequest, scan: ScanRequest, asking: Engine
+    ) -> OpenSnapshot:
         """What the scan sees of its table, under the columns that its query was analysed with.
 
         Errors: TableChanged; as `Planner.snapshot`, `refuse_unreadable`.
@@ -391,30 +403,27 @@ class PlannerHandler:
             self._planner.newest_table(scan.table)
             opened = self._planner.snapshot(scan)
         require_compiled(opened.snapshot.table, told)
-        refuse_unreadable(opened.snapshot.table, engine(request.engine))
+        refuse_unreadable(opened.snapshot.table, asking)
         return opened
 
-    def _scan(self, request: ttypes.PlanRequest) -> ScanRequest:
-        check_protocol(request.protocol)
+    def _scan(self, request: ttypes.PlanRequest, asking: Engine) -> ScanRequest:
         options = dict(request.options or {})
         unknown = sorted(set(options) - _OPTIONS)
         if unknown:
             raise InvalidRequest(
                 f"unknown plan option {unknown[0]!r}", f"known: {sorted(_OPTIONS)}"
             )
-        translation = _translate(request.engine, request.predicate or "")
+        translation = _translate(asking, request.predicate or "")
         return ScanRequest(
             table=_name(request.schema_name, request.table_name),
             predicate=translation.expression,
             dropped=translation.dropped,
-            semantics=_semantics(request.engine, options),
-            engine=request.engine,
+            semantics=_semantics(asking, options),
+            engine=asking.name,
             query_id=request.query_id or "",
             read=parse_read_version(request.read_version or ""),
             snapshot_id=request.snapshot_id or "",
-            columns=_projected(request.projected_columns)
-            if engine(request.engine).reads_hot_columns
-            else None,
+            columns=_projected(request.projected_columns) if asking.reads_hot_columns else None,
             pruning=_flag(options, "pruning_enabled", True),
             freshness=options.get("freshness"),
             limit=request.limit,
@@ -423,7 +432,7 @@ class PlannerHandler:
                 for key in request.order or ()
             ),
             enforced=bool(request.enforced),
-            absent_is_empty=engine(request.engine).missing_is_empty,
+            absent_is_empty=asking.missing_is_empty,
             dynamic_filter_columns=_columns(request.dynamic_filter_columns) or frozenset(),
         )
 
@@ -442,9 +451,15 @@ class PlannerHandler:
         )
 
 
-def _semantics(name: str, options: Mapping[str, str]) -> Semantics:
+def _asking(request: ttypes.PlanRequest) -> Engine:
+    """The engine that a request names. Errors: ProtocolMismatch, InvalidRequest."""
+    check_protocol(request.protocol)
+    return engine(request.engine)
+
+
+def _semantics(asking: Engine, options: Mapping[str, str]) -> Semantics:
     """The engine's semantics; in a zone other than UTC it does not read raw timestamps."""
-    semantics = engine(name).semantics
+    semantics = asking.semantics
     if options.get("timestamp_zone", "UTC") == "UTC":
         return semantics
     return replace(semantics, raw_timestamps=False)
@@ -483,16 +498,15 @@ def _projected(names: Sequence[str] | None) -> frozenset[str] | None:
     return None if found is None else found - {""}
 
 
-def _translate(name: str, predicate: str) -> Translation:
-    asking = engine(name)
+def _translate(asking: Engine, predicate: str) -> Translation:
     if not predicate:
         return Translation(AlwaysTrue(), (), True)
     if len(predicate) > _LONG_PREDICATE:
         return asking.translate(predicate)
-    return _translated(name, predicate)
+    return _translate_cached(asking, predicate)
 
 
 @lru_cache(512)
-def _translated(name: str, predicate: str) -> Translation:
+def _translate_cached(asking: Engine, predicate: str) -> Translation:
     """Cached: an engine sends one predicate for statistics, aggregates and splits of a query."""
-    return engine(name).translate(predicate)
+    return asking.translate(predicate)

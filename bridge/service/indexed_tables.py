@@ -7,12 +7,12 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Executor, Future, wait
 
-from bridge.errors import BridgeError, InvalidRequest, LimitExceeded
-from bridge.file_formats.registry import file_formats, hive_hooks
+from bridge.formats.registry import file_formats, hive_hooks
+from bridge.kernel.errors import BridgeError, InvalidRequest, LimitExceeded
 from bridge.planner.planner import Planner
 from bridge.service._gen import ttypes
 from bridge.service.codec import PROTOCOL
-from bridge.table.model import Table, TableName
+from bridge.table.model import CatalogTable, TableName
 from bridge.table.registry import DIRECTORY, table_hooks
 
 log = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ class IndexedTables:
             log.warning("%s is left to Hive", name, exc_info=True)
             return None
 
-    def _is_hooked(self, table: Table) -> bool:
+    def _is_hooked(self, table: CatalogTable) -> bool:
         """Whether some class leaves out files of such a table."""
         if table.table_format == DIRECTORY:
             classes = file_formats()[table.format].hive

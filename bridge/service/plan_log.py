@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import time
 
-from bridge import telemetry
-from bridge.planner.report import PruneReport
+from bridge.kernel import telemetry
+from bridge.planner.answers.skippable_files import SkippableFiles
+from bridge.planner.reports.report import PruneReport
+from bridge.planner.reports.text import human_bytes
 from bridge.planner.request import ScanRequest
-from bridge.planner.skippable_files import SkippableFiles
-from bridge.report.text import human_bytes
-from bridge.splits.source import SplitSource
+from bridge.planner.scan_plan import ScanPlan
+from bridge.planner.splits.source import SplitSource
 
 log = logging.getLogger("bridge.plans")
 
@@ -37,19 +38,13 @@ def plan_ended(source: SplitSource, outcome: str) -> PruneReport:
     telemetry.FILES.labels("skipped", table).inc(report.files_total - report.files_kept)
     telemetry.SPLITS.labels(table).inc(report.splits.count)
     if log.isEnabledFor(logging.INFO):
-        stages = ", ".join(
-            f"{s.name} {s.index if s.name == 'files' else ''}".rstrip()
-            + f" {s.total} -> {s.kept}"
-            + (f" in {s.requests} requests" if s.requests else "")
-            for s in report.stages
-        )
         log.info(
             "query %s by %s: %s @ %s: %s, %d splits, %s; planned in %.1f ms, %s after %.1f ms",
             request.query_id or "-",
             report.engine,
             report.table,
             report.generation if report.generation >= 0 else "no index",
-            stages or "no stage",
+            _stages(report),
             report.splits.count,
             human_bytes(report.splits.bytes),
             sum(s.millis for s in report.stages) + report.splits.millis,
@@ -57,6 +52,33 @@ def plan_ended(source: SplitSource, outcome: str) -> PruneReport:
             (time.perf_counter() - source.opened) * 1000.0,
         )
     return report
+
+
+def _stages(report: PruneReport) -> str:
+    stages = (
+        f"{s.name} {s.index if s.name == 'files' else ''}".rstrip()
+        + f" {s.total} -> {s.kept}"
+        + (f" in {s.requests} requests" if s.requests else "")
+        for s in report.stages
+    )
+    return ", ".join(stages) or "no stage"
+
+
+def files_planned(plan: ScanPlan, seconds: float) -> None:
+    """The same for a client that takes all files at once."""
+    report, request = plan.report(), plan.request
+    plan_opened(request, seconds)
+    table = telemetry.table_label(str(request.table))
+    telemetry.FILES.labels("kept", table).inc(report.files_kept)
+    telemetry.FILES.labels("skipped", table).inc(report.files_total - report.files_kept)
+    log.info(
+        "query by %s: %s @ %s: %s; planned in %.1f ms",
+        report.engine,
+        report.table,
+        report.generation if report.generation >= 0 else "no index",
+        _stages(report),
+        seconds * 1000.0,
+    )
 
 
 def selection_made(request: ScanRequest, found: SkippableFiles, seconds: float) -> None:
@@ -67,12 +89,13 @@ def selection_made(request: ScanRequest, found: SkippableFiles, seconds: float) 
     telemetry.FILES.labels("kept", table).inc(found.known - skipped)
     telemetry.FILES.labels("skipped", table).inc(skipped)
     log.info(
-        "query %s by %s: %s @ %s: indexed files %d -> %d; selected in %.1f ms",
+        "query %s by %s: %s @ %s: indexed files %d -> %d%s; selected in %.1f ms",
         request.query_id or "-",
         request.engine,
         request.table,
         found.generation if found.generation >= 0 else "no index",
         found.known,
         found.known - skipped,
+        "".join(f", {name} -{count}" for name, count in found.by_index),
         seconds * 1000.0,
     )

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Protocol, TypeVar
 
-from bridge import telemetry
-from bridge.errors import InvalidRequest, LimitExceeded, PlanLost
+from bridge.kernel import telemetry
+from bridge.kernel.errors import InvalidRequest, LimitExceeded, PlanLost
 
 
 class Opened(Protocol):

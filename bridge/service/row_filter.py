@@ -7,7 +7,6 @@ from typing import Any
 
 from bridge.engines.engine import Engine
 from bridge.engines.translation import NotTranslatable
-from bridge.errors import UnsupportedTable
 from bridge.expression.nodes import (
     BoundAnd,
     BoundCall,
@@ -17,7 +16,8 @@ from bridge.expression.nodes import (
     BoundTrue,
     Op,
 )
-from bridge.expression.text import format_bound
+from bridge.expression.parsing.text import format_bound
+from bridge.kernel.errors import UnsupportedTable
 
 _RANGES: dict[Op, tuple[str, bool]] = {
     Op.LT: ("high", False),

@@ -24,7 +24,7 @@ from thrift.protocol import TBinaryProtocol
 from thrift.Thrift import TApplicationException, TMessageType
 from thrift.transport import TTransport
 
-from bridge.errors import InvalidConfiguration, PortInUse
+from bridge.kernel.errors import InvalidConfiguration, PortInUse
 from bridge.service._gen import Planner as PlannerService
 from bridge.service.handler import PlannerHandler
 
@@ -38,6 +38,18 @@ _FOR_ROOM = 1.0
 """Seconds in which a connection ends that gives its place to another."""
 _PAUSE = 0.05
 """Seconds without accepting, if the process has no file descriptor left."""
+
+
+def port_in_use(host: str, port: int, error: OSError, option: str) -> PortInUse:
+    """The error where a socket cannot listen.
+
+    Args:
+        option: of the command line, which gives the port.
+    """
+    free = "stop what listens there, or " if error.errno == errno.EADDRINUSE else ""
+    return PortInUse(
+        f"cannot listen on {host}:{port}: {error.strerror}", f"{free}give another {option}"
+    )
 
 
 def check_loopback(host: str) -> None:
@@ -155,13 +167,7 @@ class PlannerServer(socketserver.ThreadingTCPServer):
                 self.socket = listening
                 self.server_address = listening.getsockname()
         except OSError as e:
-            taken = e.errno == errno.EADDRINUSE
-            raise PortInUse(
-                f"cannot listen on {address[0]}:{address[1]}: {e.strerror}",
-                "stop what listens there, or give another --port"
-                if taken
-                else "give another --port",
-            ) from e
+            raise port_in_use(*address, e, "--port") from e
 
     @property
     def endpoint(self) -> str:

@@ -8,9 +8,9 @@ from itertools import accumulate, islice
 import numpy as np
 import pyarrow as pa
 
-from bridge.planner.report import IndexNotUsed
-from bridge.planner.skippable_files import SkippableFiles
-from bridge.report.remedies import spelled
+from bridge.planner.answers.skippable_files import SkippableFiles
+from bridge.planner.reports.remedies import remedy_text
+from bridge.planner.reports.report import IndexNotUsed
 from bridge.service._gen import ttypes
 from bridge.service.codec import PROTOCOL
 
@@ -18,6 +18,8 @@ MAX_BYTES = 32 << 20
 """Of an encoded answer, where the client states no bound."""
 _MOST_NOTES = 20
 _LONGEST_NOTE = 1000
+_MOST_INDEXES = 100
+_LONGEST_NAME = 200
 _FRAMING = 512
 _FILE = 20
 
@@ -28,7 +30,8 @@ def encode_skippable_files(
     """Encodes the files; paths are relative to their longest common directory.
 
     Args:
-        most_bytes: of the encoded answer; further files are not named, and so are read.
+        most_bytes: of the encoded answer; further files are not named, and so are read. Those that
+            min/max excludes come first.
     """
     notes = _short(_note(reason) for reason in found.not_used)
     short = _short(dropped)
@@ -36,7 +39,9 @@ def encode_skippable_files(
     root = _common_directory(paths)
     below = [path[len(root) :] for path in paths]
     offsets = np.fromiter(accumulate(map(len, below), initial=0), np.int64, len(below) + 1)
+    by_index = {name[:_LONGEST_NAME]: number for name, number in found.by_index[:_MOST_INDEXES]}
     texts = sum(4 + len(text.encode()) for text in (*notes, *short))
+    texts += sum(12 + len(name.encode()) for name in by_index)
     room = most_bytes - _FRAMING - texts - len(root)
     encoded = offsets + _FILE * np.arange(len(offsets))
     count = max(0, int(np.searchsorted(encoded, room, side="right")) - 1)
@@ -56,6 +61,8 @@ def encode_skippable_files(
         ),
         dropped=short,
         notes=notes,
+        by_index=by_index,
+        unnamed=len(paths) - count,
     )
 
 
@@ -75,4 +82,4 @@ def _common_directory(paths: list[bytes]) -> bytes:
 
 
 def _note(reason: IndexNotUsed) -> str:
-    return f"{reason.index} {reason.reason}: {reason.detail} -> {spelled(reason.remedy)}"
+    return f"{reason.index} {reason.reason}: {reason.detail} -> {remedy_text(reason.remedy)}"

@@ -6,20 +6,19 @@ nor for the catalogue. It gets what is known in time.
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import OrderedDict
 from concurrent.futures import Executor, Future, wait
 from concurrent.futures import TimeoutError as Late
 from dataclasses import dataclass
 
-from bridge.errors import BridgeError
 from bridge.expression.nodes import BoundExpression, BoundTrue
+from bridge.kernel.bounded_cache import BoundedCache
+from bridge.kernel.errors import BridgeError
+from bridge.planner.answers.table_statistics import Estimate, estimate, rough_estimate
 from bridge.planner.index_view import IndexView
 from bridge.planner.scan_plan import ScanPlan
-from bridge.planner.table_statistics import Estimate, estimate, rough_estimate
 from bridge.table.catalog_statistics import CatalogStatistics, StatisticsCatalog
-from bridge.table.model import Catalog, Table, TableName
+from bridge.table.model import Catalog, CatalogTable, TableName
 from bridge.table.read_version import ReadVersion
 
 _MAX_KEPT = 256
@@ -40,15 +39,14 @@ class Estimates:
     def __init__(self, pool: Executor, asking: Executor, catalog: Catalog) -> None:
         self._pool = pool
         self._catalog = HeldStatistics(asking, catalog)
-        self._kept: OrderedDict[
+        self._kept: BoundedCache[
             tuple[TableName, str, BoundExpression, IndexView, CatalogStatistics], Future[Estimate]
-        ] = OrderedDict()
-        self._whole: OrderedDict[
+        ] = BoundedCache(_MAX_KEPT)
+        self._whole: BoundedCache[
             tuple[TableName, str], tuple[IndexView, CatalogStatistics, Estimate]
-        ] = OrderedDict()
-        self._lock = threading.Lock()
+        ] = BoundedCache(_MAX_TABLES)
 
-    def expect(self, table: Table, view: IndexView) -> None:
+    def expect(self, table: CatalogTable, view: IndexView) -> None:
         """Starts to ask the catalogue, before the optimiser does."""
         self._catalog.begin(table, view)
 
@@ -69,14 +67,11 @@ class Estimates:
     def _begun(self, plan: ScanPlan) -> tuple[Future[Estimate], CatalogStatistics]:
         held = self._catalog.of(plan.table, plan.view)
         key = (plan.table.name, str(plan.request.read), plan.context.predicate, plan.view, held)
-        with self._lock:
+        with self._kept.lock:
             future = self._kept.get(key)
             if future is None or (future.done() and future.exception() is not None):
                 future = self._pool.submit(self._make, plan, held)
-                self._kept[key] = future
-            self._kept.move_to_end(key)
-            while len(self._kept) > _MAX_KEPT:
-                self._kept.popitem(last=False)
+                self._kept.put(key, future)
         return future, held
 
     def _make(self, plan: ScanPlan, held: CatalogStatistics) -> Estimate:
@@ -85,18 +80,14 @@ class Estimates:
         return found
 
     def _keep_whole(self, plan: ScanPlan, held: CatalogStatistics, found: Estimate) -> None:
-        if not isinstance(plan.context.predicate, BoundTrue):
-            return
-        with self._lock:
-            self._whole[plan.table.name, str(plan.request.read)] = plan.view, held, found
-            while len(self._whole) > _MAX_TABLES:
-                self._whole.popitem(last=False)
+        if isinstance(plan.context.predicate, BoundTrue):
+            key = plan.table.name, str(plan.request.read)
+            self._whole.put(key, (plan.view, held, found))
 
-    def at_hand(self, table: Table, view: IndexView, read: ReadVersion) -> Estimate | None:
+    def at_hand(self, table: CatalogTable, view: IndexView, read: ReadVersion) -> Estimate | None:
         """The estimate of the whole table, if it was made before and nothing has changed."""
-        with self._lock:
-            kept = self._whole.get((table.name, str(read)))
-        if kept is None or kept[0] is not view or kept[1] != self._catalog.known(table):
+        kept = self._whole.get((table.name, str(read)))
+        if kept is None or kept[0] is not view or kept[1] != self._catalog.last_known(table):
             return None
         return kept[2]
 
@@ -126,10 +117,10 @@ class HeldStatistics:
         self._pool = pool
         self._source = catalog if isinstance(catalog, StatisticsCatalog) else None
         self._fresh, self._patience = fresh, patience
-        self._tables: OrderedDict[TableName, _Held] = OrderedDict()
-        self._lock = threading.Lock()
+        self._tables: BoundedCache[TableName, _Held] = BoundedCache(_MAX_TABLES)
+        self._lock = self._tables.lock
 
-    def of(self, table: Table, view: IndexView) -> CatalogStatistics:
+    def of(self, table: CatalogTable, view: IndexView) -> CatalogStatistics:
         """What the catalogue holds. Nothing if it does not answer in time, or cannot."""
         held = self.begin(table, view)
         if held is None:
@@ -139,30 +130,29 @@ class HeldStatistics:
             wait([under_way], self._patience)
         return held.answer or _NOTHING
 
-    def known(self, table: Table) -> CatalogStatistics:
+    def last_known(self, table: CatalogTable) -> CatalogStatistics:
         """The last answer of the catalogue, without asking it."""
-        with self._lock:
-            held = self._tables.get(table.name)
+        held = self._tables.get(table.name)
         return (
             _NOTHING if held is None or held.location != table.location else held.answer or _NOTHING
         )
 
-    def begin(self, table: Table, view: IndexView) -> _Held | None:
+    def begin(self, table: CatalogTable, view: IndexView) -> _Held | None:
         """Asks for statistics that are missing or old, without waiting."""
         if self._source is None:
             return None
         with self._lock:
             held = self._tables.get(table.name)
             if held is None or held.location != table.location:
-                held = self._tables[table.name] = _Held(table.location)
-            self._tables.move_to_end(table.name)
-            while len(self._tables) > _MAX_TABLES:
-                self._tables.popitem(last=False)
+                held = _Held(table.location)
+                self._tables.put(table.name, held)
             if held.under_way is None and time.monotonic() > held.due:
                 held.under_way = self._pool.submit(self._ask, self._source, held, table, view)
         return held
 
-    def _ask(self, source: StatisticsCatalog, held: _Held, table: Table, view: IndexView) -> None:
+    def _ask(
+        self, source: StatisticsCatalog, held: _Held, table: CatalogTable, view: IndexView
+    ) -> None:
         started = time.monotonic()
         try:
             held.answer = source.statistics(table, _partitions(view))

@@ -6,9 +6,9 @@ import json
 import threading
 from collections.abc import Iterator
 
-from bridge.errors import InvalidRequest
+from bridge.kernel.errors import InvalidRequest
+from bridge.planner.answers.system_tables import COLUMNS, Rows, system_table_rows
 from bridge.planner.scan_plan import ScanPlan
-from bridge.planner.system_tables import COLUMNS, Rows, system_table_rows
 from bridge.service._gen import ttypes
 
 _MAX_ROWS = 10_000

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from bridge.engines.engine import Engine
-from bridge.planner.table_statistics import ColumnEstimate, Estimate
+from bridge.planner.answers.table_statistics import ColumnEstimate, Estimate
 from bridge.service._gen import ttypes
-from bridge.table.model import Column, Table, View
+from bridge.table.model import CatalogTable, Column, View
 from bridge.table.read_version import NEWEST, ReadVersion
 
 _UNKNOWN = ColumnEstimate()
 
 
 def describe_table(
-    table: Table,
+    table: CatalogTable,
     estimate: Estimate,
     engine: Engine,
     snapshot_id: str = "",

@@ -1,0 +1,1 @@
+"""One port over local disks, object stores and HDFS."""

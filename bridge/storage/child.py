@@ -30,9 +30,9 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar, cast
 
-from bridge.errors import BridgeError, EnvironmentMissing, FileCorrupt, FileUnreadable
+from bridge.kernel.errors import BridgeError, EnvironmentMissing, FileCorrupt, FileUnreadable
 from bridge.storage.port import Range, Storage
-from bridge.storage.source import WHOLE
+from bridge.storage.reading.source import WHOLE
 
 T = TypeVar("T")
 _CPU_SECONDS = 30
@@ -203,7 +203,7 @@ class ChildReader(Generic[T]):
             child.end()
 
 
-def held(content: bytes) -> Storage:
+def storage_in_memory(content: bytes) -> Storage:
     """The storage of one file that is in memory, as a child's function uses it."""
     return cast(Storage, _Held(content))
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from bridge.errors import (
+from bridge.kernel.errors import (
     BridgeError,
     EnvironmentMissing,
     FileShort,
@@ -35,9 +35,9 @@ from bridge.errors import (
     StorageFailure,
     StorageFull,
 )
-from bridge.storage import again
+from bridge.storage import retry
 from bridge.storage.bounded import Late, Progress, within
-from bridge.storage.local_errors import refuse_exhausted
+from bridge.storage.local_disk.local_errors import refuse_exhausted
 from bridge.storage.port import (
     EMPTY,
     DirectoryListings,
@@ -47,7 +47,7 @@ from bridge.storage.port import (
     join_listings,
     sort,
 )
-from bridge.storage.requests import asked, carried
+from bridge.storage.reading.requests import carry_count, count_requests
 from bridge.storage.uri import Location, parse
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ _PAGE = 1_000
 _PIECE = 4 * 1024**2
 """Bytes that are read in one call of the library; larger ranges come as a stream of packets."""
 _CONNECTING = 30.0
-"""Seconds beyond `again.DEADLINE`. Linux gives up connecting to a machine that is off after 127 s,
+"""Seconds beyond `retry.DEADLINE`. Linux gives up connecting to a machine that is off after 127 s,
 and only then the library asks the other name node of a name service."""
 T = TypeVar("T")
 
@@ -108,7 +108,7 @@ class HdfsStorage:
         client = self._client
         with _translated(uri, reading):
             try:
-                return within(again.DEADLINE + _CONNECTING, ask)
+                return within(retry.DEADLINE + _CONNECTING, ask)
             except Late:
                 with self._renewing:
                     if self._client is client:
@@ -179,7 +179,7 @@ class HdfsStorage:
         self, directories: Sequence[str], pool: Executor, *, recursive: bool = True
     ) -> DirectoryListings:
         one = partial(self.list_all, recursive=recursive)
-        return join_listings(list(pool.map(carried(one), directories)))
+        return join_listings(list(pool.map(carry_count(one), directories)))
 
     def has_directories(self, uri: str) -> bool:
         return True
@@ -195,7 +195,7 @@ class HdfsStorage:
             for _ in range(_LIST_ATTEMPTS):
                 found: list[FileStatus] = []
                 try:
-                    asked("list")
+                    count_requests("list")
                     entries = iter(self._client.list_status(path, recursive))
                     while page := list(islice(entries, _PAGE)):
                         found += page
@@ -228,14 +228,14 @@ class HdfsStorage:
 
     def _status(self, path: str) -> FileStatus | None:
         try:
-            asked("look")
+            count_requests("look")
             return self._client.get_file_info(path)
         except FileNotFoundError:
             return None
 
     def read(self, uri: str) -> bytes:
         def ask(progress: Progress) -> bytes:
-            asked("read")
+            count_requests("read")
             file = self._client.read(_path(uri))
             return _part(uri, file, 0, len(file), progress)
 
@@ -249,7 +249,7 @@ class HdfsStorage:
         for _, end in ranges:
             if end > len(file):  # otherwise the library panics
                 raise _ends_before(uri, end)
-        asked("read", len(ranges))
+        count_requests("read", len(ranges))
         return [_part(uri, file, start, end, progress) for start, end in ranges]
 
     def read_state(self, uri: str, ranges: Sequence[Range]) -> tuple[list[bytes], FileStat | None]:
@@ -299,7 +299,7 @@ class HdfsStorage:
 
         def ask(progress: Progress) -> bool:
             try:
-                asked("write")
+                count_requests("write")
                 size = 0
                 with self._client.create(temporary, self._options) as file:
                     for part in content:
@@ -328,7 +328,7 @@ class HdfsStorage:
         def ask(progress: Progress) -> None:
             if self._look(uri) is not None:
                 progress.step()
-                asked("delete")
+                count_requests("delete")
                 self._client.delete(_path(uri))
 
         self._bounded(uri, ask)

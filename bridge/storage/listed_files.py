@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from obstore.exceptions import GenericError
 
-from bridge.errors import StorageFailure
-from bridge.storage.port import EMPTY, FileTable, Int64, sort
+from bridge.kernel.errors import StorageFailure
+from bridge.storage.port import EMPTY, FileTable, Int64, one_spelling, sort
 
 
 def require_inside(prefix: str, ordered: FileTable) -> None:
@@ -78,7 +78,7 @@ def listed_files(base: str, prefix: str, batch: pa.RecordBatch) -> FileTable:
         paths,
         true_sizes(batch.column("size").to_numpy().astype(np.int64)),
         modified.to_numpy(),
-        _quoted(batch.column("e_tag").cast(pa.large_string())),
+        one_spelling_of(batch.column("e_tag").cast(pa.large_string())),
     )
     return files.filter(mask(pc.not_equal(paths, prefix)))
 
@@ -92,14 +92,12 @@ def true_sizes(sizes: Int64) -> Int64:
     return sizes
 
 
-def _quoted(etags: pa.Array) -> pa.Array:
-    """As in the headers of answers: Azure's listings have them without quotes."""
-    bare = pc.invert(pc.starts_with(etags, '"'))
-    if not pc.any(bare).as_py():  # none, or none is known
+def one_spelling_of(etags: pa.Array) -> pa.Array:
+    """As `one_spelling`, of many: nearly all have it already."""
+    fine = pc.and_(pc.starts_with(etags, '"'), pc.greater(pc.binary_length(etags), 2))
+    if pc.all(pc.fill_null(fine, True)).as_py():
         return etags
-    quote, none = pa.scalar('"', pa.large_string()), pa.scalar("", pa.large_string())
-    quoted = pc.binary_join_element_wise(quote, etags, quote, none)
-    return pc.if_else(pc.fill_null(bare, False), quoted, etags)
+    return pa.array([one_spelling(etag) for etag in etags.to_pylist()], pa.large_string())
 
 
 def mask(found: Any) -> Any:

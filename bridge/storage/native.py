@@ -12,21 +12,24 @@ import asyncio
 import os
 import threading
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import wait
 from typing import TypeVar
 
 from obstore.exceptions import GenericError
 
-from bridge.storage import again
+from bridge.storage import retry
 
 T = TypeVar("T")
 
 
 class NoAnswer(GenericError):
-    """A call has not ended in `again.DEADLINE`; perhaps it goes on, page by page."""
+    """A call has not ended in `retry.DEADLINE`; perhaps it goes on, page by page."""
 
 
 CONNECTIONS = 128
 """Calls that run at once, unless a setting says less."""
+STALL = 15.0
+"""Seconds after which a page of a listing is asked for in another way, too."""
 _AT_ONCE = 10
 """Calls of one caller that run at once."""
 _lock = threading.Lock()
@@ -51,29 +54,40 @@ def limit(connections: int) -> None:
             _places.clear()
 
 
-def awaited(call: Callable[[], Awaitable[T]], *, late: bool = True) -> T:
+def wait_for(
+    call: Callable[[], Awaitable[T]],
+    *,
+    late: bool = True,
+    stalled: Callable[[], None] | None = None,
+) -> T:
     """The result of a call.
 
     Args:
         late: False for one that has a bound of its own, which its progress may move.
+        stalled: is called once if there is no result in `STALL`, and may end the call by an error.
 
-    Errors: its own; NoAnswer: there was none in `again.DEADLINE`.
+    Errors: its own; NoAnswer: there was none in `retry.DEADLINE`.
     """
-    return all_awaited([call], late=late)[0]
+    return wait_for_all([call], late=late, stalled=stalled)[0]
 
 
-def all_awaited(calls: Sequence[Callable[[], Awaitable[T]]], *, late: bool = True) -> list[T]:
-    """As `awaited`, of several calls side by side. One that fails cancels the others."""
+def wait_for_all(
+    calls: Sequence[Callable[[], Awaitable[T]]],
+    *,
+    late: bool = True,
+    stalled: Callable[[], None] | None = None,
+) -> list[T]:
+    """As `wait_for`, of several calls side by side. One that fails cancels the others."""
     loop, places = _running()
     mine = asyncio.Semaphore(_AT_ONCE)
 
     async def one(call: Callable[[], Awaitable[T]]) -> T:
         async with mine, places:
             try:
-                async with asyncio.timeout(again.DEADLINE if late else None):
+                async with asyncio.timeout(retry.DEADLINE if late else None):
                     return await call()
             except TimeoutError as error:
-                said = f"no answer within {again.DEADLINE:g} s (kind: Timeout)"
+                said = f"no answer within {retry.DEADLINE:g} s (kind: Timeout)"
                 raise NoAnswer(said) from error
 
     async def run() -> list[T]:
@@ -88,6 +102,8 @@ def all_awaited(calls: Sequence[Callable[[], Awaitable[T]]], *, late: bool = Tru
 
     future = asyncio.run_coroutine_threadsafe(run(), loop)
     try:
+        if stalled is not None and not wait([future], STALL).done:
+            stalled()
         return future.result()
     finally:
         future.cancel()

@@ -17,6 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bridge.kernel.errors import InvalidUri
+
 Int64 = npt.NDArray[np.int64]
 Range = tuple[int, int]
 """A byte range of a file: start, end (exclusive)."""
@@ -33,7 +35,7 @@ class FileStat:
     Attributes:
         size: bytes.
         modified: microseconds since the epoch, rounded down.
-        etag: the store's version tag; None on local files and HDFS.
+        etag: the store's version tag as `one_spelling` has it; None on local files and HDFS.
     """
 
     uri: str
@@ -55,6 +57,15 @@ class Seen(Protocol):
     def etag(self) -> str | None: ...
 
 
+def one_spelling(etag: str | None) -> str | None:
+    """An etag in quotes, as most stores tell it; None if it tells nothing.
+
+    Listings and headers differ: Azure lists it bare, some gateways weak (``W/"..."``) or empty.
+    """
+    plain = (etag or "").strip().removeprefix("W/").strip('"')
+    return f'"{plain}"' if plain else None
+
+
 def same_state(seen: Seen, now: Seen) -> bool:
     """Whether a file is in the state in which it was seen before; any time equals an unknown one.
 
@@ -67,7 +78,7 @@ def same_state(seen: Seen, now: Seen) -> bool:
         return True
     if seen.etag and now.etag:
         seconds = seen.modified // 1_000_000 == now.modified // 1_000_000
-        return seconds and seen.etag.strip('"') == now.etag.strip('"')
+        return seconds and one_spelling(seen.etag) == one_spelling(now.etag)
     return seen.modified == now.modified
 
 
@@ -80,7 +91,7 @@ class FileTable:
         sizes: bytes.
         modified: microseconds since the epoch; `UNKNOWN_TIME` where a table format records files
             without their times. Such files never change under their name.
-        etags: Arrow large_string, or None where the store has none.
+        etags: Arrow large_string as in `FileStat`, or None where the store has none.
     """
 
     paths: pa.Array
@@ -90,6 +101,12 @@ class FileTable:
 
     def __len__(self) -> int:
         return len(self.paths)
+
+    def stats(self) -> list[FileStat]:
+        """An object per file, for few of them."""
+        etags = [None] * len(self) if self.etags is None else self.etags.to_pylist()
+        columns = self.paths.to_pylist(), self.sizes.tolist(), self.modified.tolist(), etags
+        return [FileStat(*each) for each in zip(*columns, strict=True)]
 
     def filter(self, keep: npt.NDArray[np.bool_]) -> FileTable:
         """The files whose slot is True; the same object if all are."""
@@ -211,6 +228,18 @@ def _hidden_names(paths: pa.Array) -> Int64:
     return np.bincount(owners, minlength=len(paths))
 
 
+class LinkOutside(InvalidUri):
+    """A link directly in a local directory leads out of it.
+
+    Attributes:
+        directories: the other subdirectories, sorted.
+    """
+
+    def __init__(self, message: str, hint: str, directories: list[str]) -> None:
+        super().__init__(message, hint)
+        self.directories = directories
+
+
 class Storage(Protocol):
     """A file system or object store. Thread-safe.
 
@@ -260,7 +289,10 @@ class Storage(Protocol):
         ...
 
     def list_directories(self, prefix: str) -> list[str]:
-        """The direct subdirectories, sorted; empty if the directory does not exist."""
+        """The direct subdirectories, sorted; empty if the directory does not exist.
+
+        Errors: LinkOutside: as `LinkOutside` says.
+        """
         ...
 
     def directory_exists(self, uri: str) -> bool:

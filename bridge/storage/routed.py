@@ -8,10 +8,10 @@ from concurrent.futures import Executor
 
 import pyarrow as pa
 
-from bridge.errors import InvalidUri
+from bridge.kernel.errors import InvalidUri
 from bridge.storage.hdfs import HdfsStorage
-from bridge.storage.local import LocalStorage
-from bridge.storage.objectstore import ObjectStorage
+from bridge.storage.local_disk.local import LocalStorage
+from bridge.storage.object_store.objectstore import ObjectStorage
 from bridge.storage.port import (
     EMPTY,
     DirectoryListings,
@@ -29,7 +29,7 @@ def open_storage(uri: str | None = None, options: Mapping[str, str] | None = Non
 
     Args:
         uri: its store is opened now, so that a wrong URI fails here and not at first use.
-        options: for all object stores; see `bridge.storage.objectstore.open_store`.
+        options: for all object stores; see `bridge.storage.object_store.objectstore.open_store`.
 
     Errors:
         InvalidUri, StorageFailure.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 
-from bridge.errors import StorageFailure
+from bridge.kernel.errors import StorageFailure
 from bridge.storage.port import Storage
 from bridge.storage.uri import join
 

@@ -7,9 +7,9 @@ import re
 
 from obstore.exceptions import BaseError, NotFoundError, PermissionDeniedError, UnauthenticatedError
 
-from bridge.errors import FileUnreadable, StorageFailure
-from bridge.storage.local_errors import refuse_exhausted
-from bridge.storage.odd_keys import odd_key_in
+from bridge.kernel.errors import FileUnreadable, InvalidUri, StorageFailure
+from bridge.storage.local_disk.local_errors import refuse_exhausted
+from bridge.storage.object_store.odd_keys import odd_key_in
 from bridge.storage.uri import parse
 
 STORE_ERRORS = (BaseError, FileNotFoundError)
@@ -65,9 +65,15 @@ def failure(error: Exception, uri: str) -> StorageFailure:
     """The error for a request that failed. Never for a file that does not exist.
 
     Errors:
-        LimitExceeded instead of it.
+        LimitExceeded instead of it; InvalidUri: a listed object has a name that the client refuses.
     """
     refuse_exhausted(error)
+    if odd := odd_key_in(error):
+        raise InvalidUri(
+            f"{uri} holds an object that cannot be listed: {odd}",
+            "rename or delete that object, which the storage library here cannot name: a name has "
+            "no empty part (//), no part . or .., and no control character",
+        ) from error
     return StorageFailure(*(_known(error, uri, "") or _words(error, uri)))
 
 
@@ -88,12 +94,6 @@ def _known(error: Exception, uri: str, what: str) -> tuple[str, str] | None:
     """Message and remedy for mistakes in settings and policies; None for other failures."""
     text, (code, said) = str(error), _code(error)
     place = parse(uri)
-    if odd := odd_key_in(error):
-        return (
-            f"{uri} holds an object that cannot be listed: {odd}",
-            "rename or delete that object, which the storage library here cannot name: a name has "
-            "no empty part (//), no part . or .., and no control character",
-        )
     if any(address in text for address in _METADATA):
         return (
             f"no credentials for {uri}: the environment holds none, "

@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from bridge.errors import InvalidUri
+from bridge.kernel.errors import InvalidUri
 
 _SCHEMES = {
     "file": "file",
@@ -187,3 +187,13 @@ def without_user(address: str) -> str:
     ('https://host:9000/x', 's3://b/c')
     """
     return re.sub(r"(?<=//)[^/?#]*@", "", address).partition("?")[0]
+
+
+def is_text(uri: str) -> bool:
+    """False for a local name that is not UTF-8: columns of paths cannot hold it."""
+    return not any("\ud800" <= character <= "\udfff" for character in uri)
+
+
+def printable(uri: str) -> str:
+    """A local name as people can read it: bytes that are not UTF-8 are escapes, as ``\\xe9``."""
+    return uri.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

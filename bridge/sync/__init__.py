@@ -1,0 +1,1 @@
+"""Makes the metastore match storage and timelines."""

@@ -19,7 +19,8 @@ any                   published (clustering)   stays, even without data
 
 The law: once the changes are made, each readable directory with data is the location of one
 partition, or reported, and each partition below the root without data is dropped or waits. All have
-the table's columns. Repeating all or some of the changes does not alter the result.
+the table's columns. A type in a partition's record stays, unless its own files need a wider one.
+Repeating all or some of the changes does not alter the result.
 """
 
 from __future__ import annotations
@@ -28,16 +29,19 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from bridge.kernel.types import Type
 from bridge.sync.discovered_partitions import DiscoveredPartitions, Key
-from bridge.sync.places import Places, typed_keys
+from bridge.sync.places import RegisteredPlaces, typed_keys
 from bridge.table.partition import partition_name
 
 Columns = tuple[tuple[str, str], ...]
 """Names in lower case, with types as Hive spells them."""
+Retyped = Sequence[tuple[str, str, Type]]
+"""Columns of one partition whose files need a wider type: name, type on record, that type."""
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class PartitionClasses:
     """The classes that read and write a partition's files, and the format that they imply."""
 
     input_format: str
@@ -60,12 +64,12 @@ class RegisteredPartition:
     key: Key
     location: str
     columns: Columns
-    layout: Layout
+    layout: PartitionClasses
     missing: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class TargetProperties:
     """The desired properties of every partition.
 
     Attributes:
@@ -79,7 +83,7 @@ class Target:
 
     root: str
     columns: Columns
-    layout: Layout
+    layout: PartitionClasses
     left: str | None = None
     relocate: bool = False
     published: str = ""
@@ -91,7 +95,11 @@ class Update:
 
     Attributes:
         was: the location before.
-        schema, classes: whether its columns or its format classes are set to the table's.
+        schema: whether it gets the table's columns: with ``types`` None as they are, otherwise
+            those that it lacks.
+        classes: whether its format classes are set to the table's.
+        types: columns that get a wider type.
+        had: with ``classes``: those that the partition had.
         missing: what the record shall say of when no data was found; 0 removes it, None leaves it.
     """
 
@@ -102,6 +110,8 @@ class Update:
     schema: bool = False
     classes: bool = False
     missing: int | None = None
+    types: Retyped | None = None
+    had: PartitionClasses | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +132,7 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptPartition:
     """A partition that differs from its directory and is left alone."""
 
     name: str
@@ -146,10 +156,10 @@ class Changes:
     adds: list[Key] = field(default_factory=list)
     updates: list[Update] = field(default_factory=list)
     drops: list[Drop] = field(default_factory=list)
-    kept: list[Kept] = field(default_factory=list)
+    kept: list[KeptPartition] = field(default_factory=list)
     unchanged: int = 0
     later: list[Key] = field(default_factory=list)
-    waiting: list[Kept] = field(default_factory=list)
+    waiting: list[KeptPartition] = field(default_factory=list)
     unregistered: list[str] = field(default_factory=list)
     elsewhere: list[str] = field(default_factory=list)
     doubled: list[tuple[str, str]] = field(default_factory=list)
@@ -165,6 +175,8 @@ class Occupied:
         root: canonical URI of the listing.
         directories: directories with data, relative to the root.
         elsewhere: looks at locations that the listing does not cover.
+        refused: directories that cannot be listed: whatever lies there is taken for data. If the
+            root is one, some directories in it are not listed.
     """
 
     def __init__(
@@ -172,9 +184,12 @@ class Occupied:
         root: str,
         directories: Sequence[str],
         elsewhere: Callable[[Sequence[str]], Sequence[bool]],
+        refused: Sequence[str] = (),
     ) -> None:
         self._root = root
-        self._sorted = sorted(d + "/" for d in directories)
+        self._refused = [d + "/" for d in refused if d]
+        self._whole = "" not in refused
+        self._sorted = sorted([*(d + "/" for d in directories), *self._refused])
         self._elsewhere = elsewhere
 
     def __call__(self, locations: Sequence[str]) -> list[bool]:
@@ -191,8 +206,11 @@ class Occupied:
         prefix = location[len(self._root) + 1 :] + "/"
         if any(name.startswith((".", "_")) for name in prefix.split("/")):
             return None  # the listing hides it, engines do not
+        if any(prefix.startswith(refused) for refused in self._refused):
+            return True
         at = bisect_left(self._sorted, prefix)
-        return at < len(self._sorted) and self._sorted[at].startswith(prefix)
+        found = at < len(self._sorted) and self._sorted[at].startswith(prefix)
+        return found if found or self._whole else None
 
 
 def below(root: str, location: str) -> bool:
@@ -213,19 +231,25 @@ class PartitionDiff:
     Args:
         occupied: whether there is data at or below locations (`Occupied`).
         wait: why partitions below the root that hold no data are not dropped, or None.
+        retype: which columns of partitions their files widen. None: each partition has the table's
+            columns and types.
     """
 
     def __init__(
         self,
         stored: DiscoveredPartitions,
-        target: Target,
+        target: TargetProperties,
         occupied: Callable[[Sequence[str]], Sequence[bool]],
         wait: Callable[[Sequence[RegisteredPartition]], Sequence[Wait | None]] = drop_at_once,
+        retype: Callable[[Sequence[RegisteredPartition]], Sequence[Retyped]] | None = None,
     ) -> None:
         self._stored = stored
         self._target = target
         self._occupied = occupied
         self._wait = wait
+        self._retype = retype
+        self._retyped: dict[str, Retyped] = {}
+        self._names = {name for name, _ in target.columns}
         self._typed = typed_keys(stored.keys)
         self._by_place = {self._place(k): k for k in stored.partitions}
         self._collided = {key for key, _ in stored.collisions}
@@ -248,7 +272,11 @@ class PartitionDiff:
             self._changes.unchanged += 1
 
     def take(self, registered: Iterable[RegisteredPartition]) -> None:
-        for partition in registered:
+        batch = list(registered)
+        if self._retype is not None:
+            pairs = zip(batch, self._retype(batch), strict=True)
+            self._retyped |= {p.name: types for p, types in pairs if types}
+        for partition in batch:
             self._seen.add(partition.key)
             if partition.location:
                 self._places.append((partition.location, partition.name))
@@ -272,16 +300,18 @@ class PartitionDiff:
             if wait is None:
                 changes.drops.append(Drop(partition.name, partition.location))
                 continue
-            changes.waiting.append(Kept(partition.name, partition.location, wait.reason))
+            changes.waiting.append(KeptPartition(partition.name, partition.location, wait.reason))
             self._update(partition, None, since=wait.since)
         gone = {d.name for d in changes.drops} | {u.name for u in changes.updates if u.location}
         changes.elsewhere = [p.name for p in self._elsewhere if p.name not in gone]
         self._add([k for k in self._stored.partitions if k not in self._seen], absent)
         return changes
 
-    def places(self) -> Places:
+    def places(self) -> RegisteredPlaces:
         """Where the partitions that were passed lie once they are altered."""
-        return Places((self._moves.get(name, place), name) for place, name in self._places)
+        return RegisteredPlaces(
+            (self._moves.get(name, place), name) for place, name in self._places
+        )
 
     def _place(self, key: Key) -> str:
         directory = self._stored.partitions[key].directory
@@ -328,7 +358,7 @@ class PartitionDiff:
             for p in self._elsewhere
             if p.location not in self._by_place and p.name not in gone
         }
-        leaving = Places((place, n) for place, n in self._places if n in self._moves)
+        leaving = RegisteredPlaces((place, n) for place, n in self._places if n in self._moves)
         for key in keys:
             place, twin = self._place(key), twins.get(self._typed(key))
             claim = held.claim(place)
@@ -339,21 +369,24 @@ class PartitionDiff:
                 (self._changes.later if later else self._changes.adds).append(key)
             elif place not in held:
                 self._changes.unregistered.append(place)
-                self._changes.kept.append(Kept(partition_name(names, key), place, claim))
+                self._changes.kept.append(KeptPartition(partition_name(names, key), place, claim))
 
     def _keep(self, partition: RegisteredPartition, reason: str) -> None:
-        self._changes.kept.append(Kept(partition.name, partition.location, reason))
+        self._changes.kept.append(KeptPartition(partition.name, partition.location, reason))
         self._update(partition, None)
 
     def _update(self, partition: RegisteredPartition, location: str | None, since: int = 0) -> None:
         """``since``: when its data was first missed; 0: it is not."""
         target = self._target
         missing = since if since != (partition.missing or 0) else None
+        types = None if self._retype is None else self._retyped.get(partition.name, ())
         schema = partition.columns != target.columns
+        if schema and types is not None:
+            schema = bool(types) or not self._names <= {name for name, _ in partition.columns}
         classes = partition.layout != target.layout
         if partition.layout.format != target.layout.format:
             reason = f"its files are {partition.layout.format}, the table's {target.layout.format}"
-            self._changes.kept.append(Kept(partition.name, partition.location, reason))
+            self._changes.kept.append(KeptPartition(partition.name, partition.location, reason))
             location, schema, classes = None, False, False
             if missing is None:
                 return
@@ -371,6 +404,8 @@ class PartitionDiff:
                 schema,
                 classes,
                 missing,
+                types if schema else None,
+                partition.layout if classes else None,
             )
         )
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from bridge.kernel.types import UNKNOWN, Kind
 from bridge.sync.extractors import PartitionExtractor, UnparsableDirectory, Values
-from bridge.table.directory_catalog import key_column
-from bridge.table.discovered import SCHEMA, Discovered
+from bridge.sync.places import linked_places
+from bridge.table.directory.catalog import key_column
+from bridge.table.directory.discovered import SCHEMA, Discovered
 from bridge.table.model import Column
 from bridge.table.partition import UNPARSABLE, parse_value
-from bridge.types import UNKNOWN, Kind
 
 Key = tuple[str | None, ...]
 """Unescaped values of a partition, None for NULL; they identify the partition."""
@@ -30,12 +31,18 @@ class DiscoveredPartition:
         row: its row in the listing.
         directory: relative to the root, as storage spells it.
         files, bytes: of the data files directly in it.
+        more: its further rows, if files in subdirectories belong to it.
     """
 
     row: int
     directory: str
     files: int
     bytes: int
+    more: tuple[int, ...] = ()
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        return self.row, *self.more
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +52,8 @@ class DiscoveredPartitions:
     Attributes:
         keys: partition keys; empty if the table is not partitioned.
         partitions: by their values; ``()`` is the root of a table without keys.
-        unparsable: directories that are not partitions, each with the reason.
+        unparsable: directories that are not partitions, or cannot be listed, each with the reason.
+        links: those of them that are other names of a partition's directory.
         collisions: values that several directories claim, with these directories; none of them is
             in ``partitions``.
         directories: all directories with data, including those that are not partitions.
@@ -56,6 +64,7 @@ class DiscoveredPartitions:
     unparsable: tuple[tuple[str, str], ...] = ()
     collisions: tuple[tuple[Key, tuple[str, ...]], ...] = ()
     directories: Discovered = field(default_factory=lambda: Discovered("", SCHEMA.empty_table()))
+    links: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +97,36 @@ def discover(location: str, context: DiscoveryContext) -> DiscoveredPartitions:
     Errors:
         StorageFailure, InvalidUri.
     """
-    return read_directories(
+    found = read_directories(
         context.list_directories(location),
         context.extractor,
         context.keys,
         context.declared,
         recursive=context.recursive,
     )
+    return _look_through_links(found) if location.startswith("file:") else found
+
+
+def _look_through_links(found: DiscoveredPartitions) -> DiscoveredPartitions:
+    """Leaves out partitions whose directory is another one's, by a link in its path."""
+    places = dict(
+        linked_places(found.directories.root, [p.directory for p in found.partitions.values()])
+    )
+    if not places:
+        return found
+    claimed = {
+        directory: directory
+        for directory in (p.directory for p in found.partitions.values())
+        if directory not in places
+    }
+    links: dict[str, str] = {}
+    for directory, place in sorted(places.items()):
+        first = claimed.setdefault(place, directory)
+        if first != directory:
+            links[directory] = f"a link leads from it to {first}, whose rows are read there"
+    partitions = {k: p for k, p in found.partitions.items() if p.directory not in links}
+    unparsable = tuple(sorted([*found.unparsable, *links.items()]))
+    return replace(found, partitions=partitions, unparsable=unparsable, links=frozenset(links))
 
 
 def read_directories(
@@ -109,9 +141,13 @@ def read_directories(
     unparsable: list[tuple[str, str]] = []
     read: list[tuple[int, str, Values]] = []
     paths = directories.paths
+    unlisted = tuple(f"{directory}/" for directory, _ in directories.refused)
     for row, directory in enumerate(paths):
         try:
-            read.append((row, *_read(extractor, directory, recursive)))
+            place, values = _read(extractor, directory, recursive)
+            if recursive and any(u.startswith(f"{place}/" if place else "") for u in unlisted):
+                raise UnparsableDirectory(f"it holds a directory that cannot be listed: {place}")
+            read.append((row, place, values))
         except UnparsableDirectory as error:
             unparsable.append((directory, str(error)))
     names = tuple(k.name.lower() for k in keys) if keys is not None else _most(read)
@@ -141,9 +177,14 @@ def read_directories(
             directory,
             sum(files[row] for row, _ in claimants),
             sum(sizes[row] for row, _ in claimants),
+            tuple(row for row, _ in claimants[1:]),
         )
     return DiscoveredPartitions(
-        typed, partitions, tuple(sorted(unparsable)), tuple(collisions), directories
+        typed,
+        partitions,
+        tuple(sorted([*unparsable, *directories.refused])),
+        tuple(collisions),
+        directories,
     )
 
 

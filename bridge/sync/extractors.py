@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
 from typing import Protocol
 
-from bridge.errors import BridgeError, InvalidConfiguration
+from bridge.kernel.errors import BridgeError, InvalidConfiguration
 from bridge.table.partition import NULL_MARKER, unescape
 
 ENTRY_POINTS = "skipbridge.partition_extractors"
@@ -90,7 +90,10 @@ def _value(text: str) -> str | None:
 
 
 def _levels(directory: str) -> list[str]:
-    return directory.split("/") if directory else []
+    levels = directory.split("/") if directory else []
+    if "" in levels:
+        raise UnparsableDirectory("keys of its objects have an empty part (//): rename them")
+    return levels
 
 
 class _Hive:

@@ -6,11 +6,14 @@ however the location or the partition's name is spelled. Nor is one above or bel
 
 from __future__ import annotations
 
+import os
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 
-from bridge.errors import InvalidUri
+from bridge.kernel.errors import InvalidUri
+from bridge.storage.local_disk.local import resolve_links
 from bridge.storage.uri import canonical
 from bridge.table.model import Column
 from bridge.table.partition import UNPARSABLE, parse_value
@@ -19,11 +22,12 @@ _PARTS = re.compile(r"([^:/]+)://([^/]*)(.*)", re.DOTALL)
 _DEFAULT_PORTS = {"hdfs": ":8020", "abfss": ":443"}
 
 
-def resolved(location: str, root: str) -> str:
+def resolve_location(location: str, root: str) -> str:
     """The canonical URI of a partition's location, in the spelling of its table's root.
 
     Empty and ``.`` segments vanish and ``..`` is followed, as Hadoop does on every store. A default
-    port and the case of a host make no difference. Nothing is unescaped: no engine does it.
+    port and the case of a host make no difference. Nothing is unescaped: no engine does it. A link
+    of the local disk is looked through where it leads into the root from outside.
 
     Args:
         root: canonical URI.
@@ -38,12 +42,22 @@ def resolved(location: str, root: str) -> str:
             found = canonical(_normal(location))
         except InvalidUri:
             return location
+    if root.startswith("file:") and found.startswith("file:"):
+        return _within(found, root)
     there, here = _PARTS.fullmatch(found), _PARTS.fullmatch(root)
     if there is None or here is None or there[1] != here[1] or there[2] == here[2]:
         return found
     # hdfs:/x is on the default file system, which may well be that of the root.
     same = not there[2] or _host(there[1], there[2]) == _host(here[1], here[2])
     return f"{here[1]}://{here[2]}{there[3]}" if same else found
+
+
+def _within(place: str, root: str) -> str:
+    if not f"{place}/".startswith(f"{root}/"):
+        real, home = resolve_links(place), resolve_links(root)
+        if f"{real}/".startswith(f"{home}/"):
+            return root + real[len(home) :]
+    return place
 
 
 def _host(scheme: str, authority: str) -> str:
@@ -72,6 +86,32 @@ def _normal(location: str) -> str:
     return f"{scheme}{colon}{authority}{'/' if rest else ''}{'/'.join(segments)}"
 
 
+def linked_places(root: str, directories: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Of directories of the local disk those whose path has a link, and where they really are.
+
+    Args:
+        root: canonical URI.
+        directories: relative to the root; so are the places of those inside it.
+    """
+    home = resolve_links(root).removeprefix("file://")
+    known: dict[str, str] = {"": home}
+
+    def real(path: str) -> str:
+        found = known.get(path)
+        if found is None:
+            above, _, name = path.rpartition("/")
+            found = f"{real(above)}/{name}"
+            if Path(found).is_symlink():
+                found = os.path.realpath(found)
+            known[path] = found
+        return found
+
+    for directory in directories:
+        place = real(directory)
+        if place != (f"{home}/{directory}" if directory else home):
+            yield directory, place.removeprefix(f"{home}/")
+
+
 TypedKey = tuple[object, ...]
 
 
@@ -80,7 +120,7 @@ def typed_keys(keys: Sequence[Column]) -> Callable[[Sequence[str | None]], Typed
 
     A value that its type cannot hold equals only itself.
 
-    >>> from bridge.types import INTEGER
+    >>> from bridge.kernel.types import INTEGER
     >>> typed = typed_keys([Column("m", INTEGER)])
     >>> typed(["01"]) == typed(["1"]), typed(["x"]) == typed(["y"])
     (True, False)
@@ -99,7 +139,7 @@ def typed_keys(keys: Sequence[Column]) -> Callable[[Sequence[str | None]], Typed
     return typed
 
 
-class Places:
+class RegisteredPlaces:
     """Registered locations, and the partition that is registered at each.
 
     Args:

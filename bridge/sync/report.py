@@ -17,7 +17,6 @@ class SyncReport:
     Attributes:
         outcome: ``in step`` (nothing to do), ``synced``, ``planned`` (dry run).
         compared: ``all`` partitions, or only ``changes`` since the last run.
-        listed_by: ``threads`` or ``spark``.
         table_changes: one line each, as in a diff.
         added, updated, dropped: partition names; updates also say what changes.
         kept: registered partitions left as they are, with location and reason.
@@ -29,7 +28,7 @@ class SyncReport:
         unregistered: directories whose rows are in no partition, collisions apart.
         doubled: partitions at the place of another one, and its name.
         unreadable: inspected files that are not of the table's format.
-        left_out: columns whose type Hive does not have.
+        left_out: columns, and members of columns, whose type Hive does not have.
         index: report of the index job, if it ran.
         rounds: number of comparisons; more than one if another job wrote meanwhile.
         left: lines on files in directories that partitions were published from; no engine reads
@@ -41,7 +40,6 @@ class SyncReport:
     location: str
     outcome: str = "in step"
     compared: str = "all"
-    listed_by: str = "threads"
     created: bool = False
     adopted: bool = False
     directories: int = 0
@@ -69,11 +67,13 @@ class SyncReport:
 
     @property
     def problems(self) -> int:
-        """Number of partitions that differ from storage, and lines on files that no engine reads:
-        a person should check them.
+        """Number of partitions that differ from storage or that the index job could not list, of
+        columns that are left out, and of lines on files that no engine reads: a person should
+        check them.
         """
         own = len(self.collisions) + len(self.failed) + len(self.left) + self.held
-        own += len(self.unregistered) + len(self.doubled)
+        own += len(self.unregistered) + len(self.doubled) + len(self.left_out)
+        own += len(self.index["refused"]) if self.index else 0
         return own + sum(view.problems for view in self.views)
 
     def to_dict(self) -> dict[str, Any]:
@@ -91,7 +91,6 @@ class SyncReport:
             "created": self.created,
             "adopted": self.adopted,
             "compared": self.compared,
-            "listed_by": self.listed_by,
             "directories": self.directories,
             "partitions": self.partitions,
             "counts": {
@@ -134,7 +133,11 @@ class SyncReport:
 def summary(report: SyncReport) -> str:
     """The result in one line, after those of the report's views."""
     verb = {"in step": "in step", "synced": "synced", "planned": "would be synced"}
+    if report.created:
+        verb = {"in step": "in step", "synced": "created", "planned": "would be created"}
+    columns = sum(change.startswith("+ column") for change in report.table_changes)
     counts = (
+        ("columns", columns if report.created else 0),
         ("added", len(report.added)),
         ("updated", len(report.updated)),
         ("dropped", len(report.dropped)),
@@ -147,7 +150,9 @@ def summary(report: SyncReport) -> str:
         ("unregistered", len(report.unregistered)),
         ("doubled", len(report.doubled)),
     )
-    told = ", ".join(f"{n:,} {word}" for word, n in counts if n or word == "unchanged")
+    told = ", ".join(
+        f"{n:,} {word}" for word, n in counts if n or (word == "unchanged" and not report.created)
+    )
     line = f"{report.table} {verb[report.outcome]}: {told} ({report.seconds:.1f} s)"
     return "\n".join([*map(summary, report.views), line])
 

@@ -1,4 +1,4 @@
-"""The state of a table's last sync, kept in table properties.
+"""The state of a table's last sync, kept in a file beside the index.
 
 The state lets a run see that nothing has changed without fetching a partition. It only records what
 was true and is never a reason to write. If one of its digests differs, or if it is old or of
@@ -17,20 +17,16 @@ from dataclasses import asdict, dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from bridge.table.discovered import Discovered
+from bridge.table.directory.discovered import Discovered
 
-ROOT_PROPERTY = "skipbridge.sync.root"
-"""Marks a table that sync maintains, and records its root."""
 EXTRACTOR_PROPERTY = "skipbridge.sync.extractor"
 STATE_PROPERTY = "skipbridge.sync.state"
+"""A token by which the state of the last sync is found (`bridge.sync.state_file`)."""
 MISSING_PROPERTY = "skipbridge.sync.missing_since"
 """Of a partition: when a run first found no data there, milliseconds since the epoch."""
-INDEXED_PROPERTY = "skipbridge.sync.indexed"
-"""Digest of the storage that the index was last refreshed for, once all files had settled."""
 _VERSION = 1
 _PARTS = 256
 _ODD = 0x9E3779B97F4A7C15
-_LISTED_BYTES = 1500  # a property of 4,000 characters fits into every metastore's database
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +41,12 @@ class SyncState:
         newest: time of the newest file, microseconds since the epoch, by the storage's clock.
         partitions: number of registered partitions.
         compared: time of the last full comparison, seconds since the epoch; 0: not trusted.
-        elsewhere: names of the partitions that do not lie in their name's directory; None: too many
-            to list, or not known.
-        dropped: recent drops: seconds since the epoch, and their number.
+        elsewhere: names of the partitions that do not lie in their name's directory.
+        dropped: recent drops: seconds since the epoch, and their number; -1: not known.
+        left_out: columns of the files whose type Hive does not have.
         parts: what the directories hold, in parts (`Parts`).
+        indexed: digest of the storage that the index was last refreshed for, once all files had
+            settled.
     """
 
     storage: str
@@ -59,9 +57,11 @@ class SyncState:
     partitions: int
     compared: int
     version: int = _VERSION
-    elsewhere: list[str] | None = None
+    elsewhere: list[str] = field(default_factory=list)
     dropped: list[tuple[int, int]] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
     parts: str = ""
+    indexed: str = ""
 
     def to_text(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"))
@@ -72,36 +72,22 @@ class SyncState:
 
 
 def parse_state(text: str | None) -> SyncState | None:
-    """Parses the property; None if it is missing, broken or of another version."""
+    """Parses the text; None if it is missing, broken or of another version."""
     if not text:
         return None
     try:
         found = SyncState(**json.loads(text))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return None
     try:
         dropped = [(int(at), int(number)) for at, number in found.dropped]
     except (ValueError, TypeError):
         return None
     whole = all(isinstance(n, int) for n in (found.newest, found.partitions, found.compared))
-    whole = (
-        whole
-        and isinstance(found.parts, str)
-        and (
-            found.elsewhere is None
-            or (
-                isinstance(found.elsewhere, list)
-                and all(isinstance(n, str) for n in found.elsewhere)
-            )
-        )
-    )
+    whole = whole and isinstance(found.parts, str)
+    for names in (found.elsewhere, found.left_out):
+        whole = whole and isinstance(names, list) and all(isinstance(n, str) for n in names)
     return replace(found, dropped=dropped) if whole and found.version == _VERSION else None
-
-
-def names_within_limit(names: Iterable[str]) -> list[str] | None:
-    """The names as a state lists them; None if they are too many for a table property."""
-    found = sorted(names)
-    return found if sum(len(n.encode()) + 3 for n in found) <= _LISTED_BYTES else None
 
 
 def storage_digest(directories: Discovered) -> str:

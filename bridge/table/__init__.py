@@ -1,0 +1,1 @@
+"""Table formats: snapshots of partitions and slices."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from bridge.table.model import Table
+from bridge.table.model import CatalogTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class CatalogStatistics:
 class StatisticsCatalog(Protocol):
     """A catalogue that holds statistics."""
 
-    def statistics(self, table: Table, partitions: Sequence[str]) -> CatalogStatistics:
+    def statistics(self, table: CatalogTable, partitions: Sequence[str]) -> CatalogStatistics:
         """What it holds, fetched in at most one call.
 
         Args:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bridge.file_formats.registry import hive_hooks
+from bridge.formats.registry import hive_hooks
 
+ROOT_PROPERTY = "skipbridge.sync.root"
+"""Marks a table that `skipbridge sync` maintains, and records its root."""
 SERDE = "serialization.lib"
 INPUT_FORMAT = "file.inputformat"
 HEADER_LINES = "skip.header.line.count"
@@ -63,6 +65,6 @@ def relevant(parameters: Mapping[str, str] | None) -> dict[str, str]:
     }
 
 
-def unhooked(input_format: str) -> str:
+def without_hook(input_format: str) -> str:
     """Hive's own class in place of the hook that extends it: files are read alike."""
     return next((of for of, hook in hive_hooks().items() if hook == input_format), input_format)

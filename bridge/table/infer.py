@@ -7,17 +7,13 @@ common type exists, the conflict is reported with both files.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from bridge.errors import FileCorrupt, FileShort, SchemaConflict, UnsupportedTable
-from bridge.file_formats.registry import file_format, recognise
-from bridge.storage.ahead import ask_all
-from bridge.storage.port import Storage
-from bridge.table.model import Column
-from bridge.table.stray import Stray, stray
-from bridge.types import (
+from bridge.formats.registry import file_format, recognise
+from bridge.kernel.errors import FileCorrupt, FileShort, SchemaConflict, UnsupportedTable
+from bridge.kernel.types import (
     BIGINT,
     BINARY,
     BOOLEAN,
@@ -38,6 +34,10 @@ from bridge.types import (
     map_of,
     struct,
 )
+from bridge.storage.port import Storage
+from bridge.storage.reading.ahead import ask_all
+from bridge.table.directory.stray import Stray, stray
+from bridge.table.model import Column
 
 _NOTHING = Type(Kind.UNKNOWN, length=1)
 """A column, or a part of one, in which every value is NULL: it goes with any type."""
@@ -66,6 +66,10 @@ _SIMPLE: dict[pa.DataType, Type] = {
     # Arrow's own names of what files store as plain numbers.
     **{pa.duration(unit): BIGINT for unit in ("s", "ms", "us", "ns")},
 }
+
+
+class _AlikeNames(FileCorrupt):
+    """A whole file whose names no engine can tell apart."""
 
 
 def read_schema(storage: Storage, uri: str, size: int, format: str = "parquet") -> pa.Schema:
@@ -103,7 +107,7 @@ def _legible(schema: pa.Schema, uri: str) -> pa.Schema:
         for field in pending.pop():
             first = names.get(field.name.lower())
             if first is not None:
-                raise FileCorrupt(
+                raise _AlikeNames(
                     f"{uri}: two columns differ only in case: {first!r} and {field.name!r}",
                     "Hive and Trino cannot tell them apart; rewrite the file",
                 )
@@ -119,7 +123,7 @@ def infer_readable(
 ) -> tuple[tuple[Column, ...], tuple[Stray, ...]]:
     """Infers columns that hold the values of the given files (URI, size), in order of appearance.
 
-    Also returns the files that cannot be read.
+    Types are as those of `merge_schemas`. Also returns the files that cannot be read.
 
     Errors:
         SchemaConflict: two files disagree.
@@ -133,6 +137,9 @@ def infer_readable(
             return read_schema(storage, uri, size, format)
         except FileShort:
             return Stray(uri, "being written, or was cut", "wait until it is closed, or restore it")
+        except _AlikeNames as error:
+            what = error.message.removeprefix(uri).lstrip(": ")
+            return Stray(uri, f"a file in which {what}", error.hint or "rewrite the file")
         except FileCorrupt as error:
             found = stray(storage, uri, size)
             whole = recognise(storage, uri, size)
@@ -159,7 +166,9 @@ def _shown(column: Column) -> str:
 
 
 def merge_schemas(schemas: Iterable[tuple[str, pa.Schema]]) -> tuple[Column, ...]:
-    """Like `infer_readable`, for schemas already read, each with its file's URI.
+    """The columns that hold the values of files, of each its URI and its schema.
+
+    In a type, what has no value in any of the files still has no type: see `settle_columns`.
 
     Errors:
         SchemaConflict.
@@ -181,7 +190,21 @@ def merge_schemas(schemas: Iterable[tuple[str, pa.Schema]]) -> tuple[Column, ...
                     "rewrite the files of one of the two, or register them as two tables",
                 )
             merged[key] = (Column(key, wider), held[1])
-    return tuple(Column(column.name, _settled(column.type)) for column, _ in merged.values())
+    return tuple(column for column, _ in merged.values())
+
+
+def settle_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """The columns as Hive can have them, or UNKNOWN; a member without a type is left out."""
+    return tuple(Column(c.name, settle(c.type), c.comment) for c in columns)
+
+
+def members_left_out(name: str, found: Type) -> Iterator[str]:
+    """The members that `settle` leaves out of a column's type, such as ``address.zip``."""
+    for f in found.fields if settle(found) is not UNKNOWN else ():
+        path = f"{name}.{f.name}"
+        if settle(f.type) is UNKNOWN:
+            yield path
+        yield from members_left_out(path, f.type)
 
 
 def type_of(arrow: pa.DataType) -> Type:
@@ -190,16 +213,17 @@ def type_of(arrow: pa.DataType) -> Type:
     Timestamps with and without a zone both become Hive's zone-free type, as Spark declares them. A
     member of a struct without values has no type, and is left out.
     """
-    return _settled(_type_of(arrow))
+    return settle(_type_of(arrow))
 
 
-def _settled(found: Type) -> Type:
+def settle(found: Type) -> Type:
+    """The type that Hive can have; UNKNOWN if there is none. See `type_of`."""
     if found.kind is Kind.STRUCT:
-        fields = [Field(f.name, _settled(f.type)) for f in found.fields]
+        fields = [Field(f.name, settle(f.type)) for f in found.fields]
         known = [f for f in fields if f.type is not UNKNOWN]
         return struct(*known) if known else UNKNOWN
     if found.is_nested:
-        fields = [Field(f.name, _settled(f.type)) for f in found.fields]
+        fields = [Field(f.name, settle(f.type)) for f in found.fields]
         missing = any(f.type is UNKNOWN for f in fields)
         return UNKNOWN if missing else Type(found.kind, fields=tuple(fields))
     return UNKNOWN if found.kind is Kind.UNKNOWN else found

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from bridge.kernel.types import Field
 from bridge.table.reader_spec import Column as Column
 from bridge.table.reader_spec import ReaderSpec
-from bridge.types import Field
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class TableName:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class CatalogTable:
     """A table as its catalogue describes it.
 
     Attributes:
@@ -35,6 +35,7 @@ class Table:
         table_format: a name in `bridge.table.registry`.
         input_format: Hive's class for it; empty without a metastore.
         reader_properties: what readers of its files need to know, sorted; see `ReaderSpec`.
+        created: when the catalogue's entry was made, in seconds; 0 if it does not say.
     """
 
     name: TableName
@@ -46,6 +47,7 @@ class Table:
     table_format: str = "directory"
     input_format: str = ""
     reader_properties: tuple[tuple[str, str], ...] = ()
+    created: int = 0
 
     @property
     def reader(self) -> ReaderSpec:
@@ -140,15 +142,15 @@ class Catalog(Protocol):
         """
         ...
 
-    def table(self, name: TableName, age: float = 0.0) -> Table:
+    def table(self, name: TableName, age: float = 0.0) -> CatalogTable:
         """Errors: SchemaNotFound, TableNotFound, UnsupportedTable."""
         ...
 
-    def partition_names(self, table: Table, age: float = 0.0) -> list[str]:
+    def partition_names(self, table: CatalogTable, age: float = 0.0) -> list[str]:
         """Names of all partitions; ``[""]`` for an unpartitioned table."""
         ...
 
-    def partitions(self, table: Table, names: list[str], age: float = 0.0) -> PartitionFetch:
+    def partitions(self, table: CatalogTable, names: list[str], age: float = 0.0) -> PartitionFetch:
         """Fetches partitions lazily in batches of growing size, in the order of ``names``."""
         ...
 

@@ -13,8 +13,8 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
 
+from bridge.kernel.types import INTEGER_RANGE, Kind, Type, Value
 from bridge.table.model import Column
-from bridge.types import INTEGER_RANGE, Kind, Type, Value
 
 NULL_MARKER = "__HIVE_DEFAULT_PARTITION__"
 # The characters that Hive escapes in partition directory names.

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from bridge.errors import InvalidRequest
+from bridge.kernel.errors import InvalidRequest
 
 _CHANGES = re.compile(r"changes:([^;]*?)\.\.([^;]*)")
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bridge.types import Type
+from bridge.kernel.types import Type
 
 COLUMNS = "columns"
 COLUMN_TYPES = "columns.types"

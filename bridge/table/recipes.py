@@ -1,6 +1,6 @@
 """How the table declares its files, and which index entries were made under that declaration.
 
-See `bridge.file_formats.recipe`. An entry whose digest is not that of the file's declaration today
+See `bridge.formats.lines.recipe`. An entry whose digest is not that of the file's declaration today
 says nothing: a property, a type or the order of columns has changed since.
 """
 
@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from bridge.file_formats.recipe import FIELDS, Recipe
-from bridge.file_formats.registry import file_formats
+from bridge.formats.lines.recipe import FIELDS, Recipe
+from bridge.formats.registry import file_formats
 from bridge.table.model import Column
 from bridge.table.slices import ReaderSpec, SliceBatch
 
@@ -39,7 +39,7 @@ def recipe_of(spec: ReaderSpec, columns: Sequence[Column]) -> Recipe | None:
     return Recipe(known.name, properties, declared)
 
 
-def bound(slices: SliceBatch, columns: Sequence[Column]) -> SliceBatch:
+def drop_foreign_ordinals(slices: SliceBatch, columns: Sequence[Column]) -> SliceBatch:
     """The slices, without ordinals where the index's entry was made under another declaration.
 
     Args:

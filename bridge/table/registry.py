@@ -1,7 +1,8 @@
 """Table formats by name; a new format is a new package and needs no change here.
 
-Every package of `bridge.table` with a ``TABLE_FORMAT`` is a format. Other distributions add formats
-in the entry point group ``skipbridge.table_formats``, whose value is the `TableFormat`.
+Every package of `bridge.table` whose module ``format`` has a ``TABLE_FORMAT`` is a format. Other
+distributions add formats in the entry point group ``skipbridge.table_formats``, whose value is the
+`TableFormat`.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from collections.abc import Mapping
 from functools import cache
 
 from bridge import table as package
-from bridge.errors import UnsupportedTable
-from bridge.plugins import installed
-from bridge.table.model import Table
+from bridge.kernel.errors import UnsupportedTable
+from bridge.kernel.plugins import installed_plugins
+from bridge.table.model import CatalogTable
 from bridge.table.snapshot import ReadByHive, TableFormat
 
 GROUP = "skipbridge.table_formats"
@@ -24,13 +25,13 @@ DIRECTORY = "directory"
 @cache
 def table_formats() -> dict[str, TableFormat]:
     """All installed formats; if two have one name, the first is used."""
-    found: dict[str, TableFormat] = installed(
+    found: dict[str, TableFormat] = installed_plugins(
         package, "TABLE_FORMAT", GROUP, "table format", packages_only=True
     )
     return found
 
 
-def table_format(table: Table) -> TableFormat:
+def table_format(table: CatalogTable) -> TableFormat:
     """The format of a table. Errors: UnsupportedTable: it is not installed."""
     return format_named(table.table_format)
 
@@ -46,7 +47,7 @@ def format_named(name: str) -> TableFormat:
     return found
 
 
-def recognised(properties: Mapping[str, str], input_format: str = "") -> str:
+def recognise_format(properties: Mapping[str, str], input_format: str = "") -> str:
     """The format's name for a table of the metastore; ``directory`` by default."""
     named = properties.get(PROPERTY, "").strip().lower()
     if named:

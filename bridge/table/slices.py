@@ -31,7 +31,6 @@ class IndexFiles(Protocol):
         generation: its number.
         location: the table's location when the index was built.
         complete: the generation names every file that existed; no build is in progress.
-        knows_owners: it names every partition that owns a file, not just one.
         sizes, modified: bytes, and microseconds since the epoch.
         etags: Arrow strings, null if the store has none.
         trusted: the entry describes the file as listed.
@@ -63,9 +62,6 @@ class IndexFiles(Protocol):
 
     @property
     def complete(self) -> bool: ...
-
-    @property
-    def knows_owners(self) -> bool: ...
 
     def ordinals_of(self, partition: str) -> Int64Array: ...
 

@@ -1,8 +1,8 @@
 """The interfaces of table formats and of snapshots.
 
 A table format opens snapshots; a snapshot provides file slices. Formats are found by name: a
-package in `bridge.table` with a ``TABLE_FORMAT``, or an entry point of another distribution in the
-group ``skipbridge.table_formats`` (see CONTRIBUTING.md).
+package in `bridge.table` whose module ``format`` has a ``TABLE_FORMAT``, or an entry point of
+another distribution in the group ``skipbridge.table_formats`` (see docs/extending.md).
 """
 
 from __future__ import annotations
@@ -13,22 +13,23 @@ from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from bridge.errors import ReadVersionUnsupported
-from bridge.expression.nodes import Expression
-from bridge.storage.port import Storage
-from bridge.table.directory_lister import DirectoryLister
-from bridge.table.discovered import Discovered
-from bridge.table.freshness import Freshness
+from bridge.expression.nodes import BoundReference, Expression
+from bridge.expression.statistics import ColumnStatistics
+from bridge.kernel.errors import BridgeError, ReadVersionUnsupported
+from bridge.storage.port import FileTable, Storage
+from bridge.table.directory.discovered import Discovered
+from bridge.table.directory.freshness import Freshness
+from bridge.table.directory.lister import DirectoryLister
 from bridge.table.model import (
     Catalog,
+    CatalogTable,
     Partition,
     PartitionBatch,
     PartitionFetch,
-    Table,
     TableName,
 )
 from bridge.table.read_version import ReadVersion
-from bridge.table.slices import IndexFiles, Mask, ReaderSpec, SliceBatch
+from bridge.table.slices import IndexFiles, Int64Array, Mask, ReaderSpec, SliceBatch
 
 Columns = frozenset[str] | None
 """Names of the columns that a scan reads, in lower case; None: all."""
@@ -57,7 +58,7 @@ class TableContext:
     freshness: Freshness
     absent_is_empty: bool = False
     arrived: float | None = None
-    index_of: Callable[[Table], IndexFiles | None] = lambda _: None
+    index_of: Callable[[CatalogTable], IndexFiles | None] = lambda _: None
 
 
 class Snapshot(Protocol):
@@ -79,7 +80,7 @@ class Snapshot(Protocol):
     """
 
     id: str
-    table: Table
+    table: CatalogTable
     index: IndexFiles | None
     row_filter: Expression
     committed: bool
@@ -123,6 +124,51 @@ class Snapshot(Protocol):
 
     def unchanged(self, slices: SliceBatch) -> Mask:
         """Marks slices of `indexed_slices` that are in storage exactly as indexed."""
+        ...
+
+
+@runtime_checkable
+class HasFileSet(Protocol):
+    """A snapshot whose file set may be that of an index generation, whatever storage holds."""
+
+    @property
+    def file_set(self) -> IndexFiles | None:
+        """The generation that has all files of the scan; None if a listing may bring others."""
+        ...
+
+
+class OwnBounds(Protocol):
+    """Bounds of columns that a table format keeps itself, whoever built an index.
+
+    The law is that of `bridge.expression.statistics`. Nothing is said of slices with logs.
+
+    Attributes:
+        source: what keeps them, as reports show it.
+        problem: why nothing is known; None if nothing has failed.
+    """
+
+    source: str
+    problem: BridgeError | None
+
+    @property
+    def num_files(self) -> int: ...
+
+    def column(self, reference: BoundReference) -> ColumnStatistics | None:
+        """Bounds of a column in all files; None: nothing is known, or not yet."""
+        ...
+
+    def match(self, files: FileTable) -> Int64Array:
+        """The place of each file among those of `column`; -1 if it has none."""
+        ...
+
+
+@runtime_checkable
+class HasOwnBounds(Protocol):
+    """A snapshot whose format may keep bounds of columns."""
+
+    @property
+    def own_bounds(self) -> OwnBounds | None:
+        """None if this table has none."""
         ...
 
 
@@ -263,7 +309,7 @@ class TableFormat(Protocol):
         ...
 
     def snapshot(
-        self, table: Table, read: ReadVersion, context: TableContext, id: str = ""
+        self, table: CatalogTable, read: ReadVersion, context: TableContext, id: str = ""
     ) -> Snapshot:
         """Opens a version of a table.
 
@@ -315,7 +361,7 @@ class DefinesTables(Protocol):
 
     marker: str
 
-    def define(self, name: TableName, location: str, storage: Storage) -> Table:
+    def define(self, name: TableName, location: str, storage: Storage) -> CatalogTable:
         """The table at a location.
 
         Errors:
@@ -367,7 +413,7 @@ class ReadByHive(Protocol):
 
     hive_hooks: Mapping[str, str]
 
-    def written_files(self, table: Table, context: TableContext) -> WrittenFiles:
+    def written_files(self, table: CatalogTable, context: TableContext) -> WrittenFiles:
         """What may be concluded from index entries.
 
         Errors:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
-from bridge.cli.main import cli
-from bridge.config import OPTIONS
+from bridge.app.cli.main import cli
+from bridge.kernel.config import OPTIONS
 
 HERE = Path(__file__).parent
 NOTE = "<!-- Written by docs/reference/generate.py; run `make docs` instead of editing. -->"

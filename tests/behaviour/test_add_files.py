@@ -16,15 +16,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import bridge
-from bridge.errors import BridgeError, InvalidRequest, StorageFailure
 from bridge.expression.builders import eq
-from bridge.index.build import BuildReport, add_files
-from bridge.index.collect import ThreadCollector
-from bridge.index.entries import live_entries
-from bridge.jobs.index_add import _Directory, _listed, _look, _Registered
+from bridge.index.building.build import BuildReport, add_files
+from bridge.index.building.collect import ThreadCollector
+from bridge.index.generations.entries import live_entries
+from bridge.indexing.add import _Directory, _listed, _look, _Registered
+from bridge.kernel.errors import BridgeError, InvalidRequest, StorageFailure
+from bridge.kernel.types import INTEGER, STRING
 from bridge.storage.port import FileStat, FileTable, Storage
 from bridge.table.model import Column
-from bridge.types import INTEGER, STRING
 from tests.support.lake import Lake, age, everything, kept
 
 KEYS = (Column("p", INTEGER), Column("q", STRING))

@@ -15,14 +15,14 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 
-from bridge.api.row_filter import canonical
-from bridge.api.scan_options import ScanOptions
-from bridge.api.session import Session
-from bridge.config import Config
-from bridge.errors import InvalidPredicate
+from bridge.app.api.row_filter import canonical
+from bridge.app.api.scan_options import ScanOptions
+from bridge.app.api.session import Session
 from bridge.expression.evaluate import Oracle, Rounding, Truth
 from bridge.expression.nodes import And, Expression, Literal, Not, Op, Or, Unknown
-from bridge.types import HIVE, Kind, Type, Value
+from bridge.kernel.config import Config
+from bridge.kernel.errors import InvalidPredicate
+from bridge.kernel.types import HIVE, Kind, Type, Value
 from tests.support.planner_world import KEYS, LAW, World
 from tests.support.strategies import Case, cases
 
@@ -116,7 +116,13 @@ def test_a_scan_returns_what_brute_force_finds(
             for row in every
             if engine.truth(node, row) is True
         )
-        assert rows_of(scan.to_arrow(), world) == wanted, (name, node)
+        try:
+            found = scan.to_arrow()
+        except InvalidPredicate as problem:
+            zero = name == "hive" and "holds -0.0" in str(problem)
+            assert zero or "engines pad and trim a char" in str(problem), (name, node)
+            continue
+        assert rows_of(found, world) == wanted, (name, node)
         limit = world.rng.randint(0, 4)
         some = session.table("db.t")._scan(replace(request, limit=limit)).to_arrow()
         assert some.num_rows == min(limit, wanted.total()), (name, node, limit)

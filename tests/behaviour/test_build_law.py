@@ -20,19 +20,25 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.errors import IndexCorrupt
-from bridge.expression.text import parse_where
-from bridge.index.build import build_index
-from bridge.index.collect import Collector, FileTask, Reading, ThreadCollector, collect_chunk
-from bridge.index.entries import live_entries
+from bridge.expression.parsing.text import parse_where
+from bridge.index.building.build import build_index
+from bridge.index.building.collect import (
+    Collector,
+    FileTask,
+    Reading,
+    ThreadCollector,
+    collect_chunk,
+)
+from bridge.index.generations.entries import live_entries
+from bridge.index.generations.shard import Collected
 from bridge.index.kinds.definition import IndexSettings
-from bridge.index.registry import kind
-from bridge.index.shard import Collected
-from bridge.jobs.index_table import _damage
+from bridge.index.kinds.registry import kind
+from bridge.indexing.table import _damage
+from bridge.kernel.errors import IndexCorrupt
+from bridge.kernel.types import BIGINT, STRING
 from bridge.planner.request import ScanRequest
 from bridge.storage.port import Storage
 from bridge.table.model import Column, TableName
-from bridge.types import BIGINT, STRING
 from tests import tiers
 from tests.support.directories import in_directories
 from tests.support.index_builds import Dying, Killed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -13,22 +12,25 @@ import pyarrow.orc as po
 import pyarrow.parquet
 import pytest
 
-from bridge.clustering.eligibility import PartitionFilter
 from bridge.clustering.execution import DIRECTORY
-from bridge.clustering.scheduling import Strategy, make_plan
-from bridge.errors import IndexCorrupt, IndexNewer, InvalidRequest
+from bridge.clustering.planning.eligibility import PartitionFilter
+from bridge.clustering.planning.scheduling import Strategy, check_table, make_plan
 from bridge.expression.builders import eq, ge, le
 from bridge.expression.nodes import And
-from bridge.index import manifest as manifests
-from bridge.index.registry import kind
-from bridge.index.replacements import commit_replacements, read_replacements, replacements_of
-from bridge.planner.aggregate_pushdown import aggregate
-from bridge.planner.aggregates import Aggregate, AggregateRequest
+from bridge.index.generations.replacements import (
+    commit_replacements,
+    read_replacements,
+    replacements_of,
+)
+from bridge.index.kinds.registry import kind
+from bridge.kernel.errors import IndexCorrupt, InvalidRequest, UnsupportedTable
+from bridge.kernel.types import BIGINT, DOUBLE, STRING
+from bridge.planner.answers.aggregate_pushdown import aggregate
+from bridge.planner.answers.aggregates import Aggregate, AggregateRequest
+from bridge.planner.answers.skippable_files import list_skippable_files
+from bridge.planner.answers.system_tables import COLUMNS, system_table_rows
 from bridge.planner.request import ScanRequest, SortKey
-from bridge.planner.skippable_files import list_skippable_files
-from bridge.planner.system_tables import COLUMNS, system_table_rows
 from bridge.table.model import Column
-from bridge.types import BIGINT, DOUBLE, STRING
 from tests.support.clustered import clustered, executed, read, scheduled, timeline_of
 from tests.support.directories import in_directories
 from tests.support.index_builds import Dying, Killed
@@ -134,7 +136,7 @@ def test_bloom_filters_and_page_indexes_go_with_the_plan(lake: Lake, layout: str
     interleaved(lake)
     lake.build()
     columns = () if layout == "binpack" else ("x",)
-    plan = scheduled(lake, layout=layout, columns=columns, page_index=True, bloom=("S",))
+    plan = scheduled(lake, layout=layout, columns=columns, bloom=("S",))
     assert timeline_of(lake).plan(plan.instant) == plan and plan.bloom == ("s",)
     report = executed(lake, plan)
     assert report.state == "completed"
@@ -146,14 +148,6 @@ def test_bloom_filters_and_page_indexes_go_with_the_plan(lake: Lake, layout: str
 
 
 def test_bloom_filters_that_are_refused(tmp_path: Path) -> None:
-    orc = Lake(tmp_path / "orc", columns=COLUMNS_OF, format="orc")
-    for i in range(2):
-        po.write_table(pa.table({"x": [i], "s": ["a"]}), orc.path(f"f{i}.orc"))
-        age(orc.path(f"f{i}.orc"))
-    orc.build()
-    for asked in ({"bloom": ("s",)}, {"page_index": True}):
-        with pytest.raises(InvalidRequest, match="written to Parquet files"):
-            scheduled(orc, **asked)
     plain = Lake(tmp_path / "plain", columns=(*COLUMNS_OF, Column("f", DOUBLE)))
     plain.write("f.parquet", {"x": [1], "s": ["a"], "f": [1.0]})
     plain.build()
@@ -192,7 +186,8 @@ def test_new_files_join_unclustered_and_are_clustered_later(lake: Lake) -> None:
     interleaved(lake)
     lake.build()
     clustered(lake, **BY_X)
-    lake.write("g1.parquet", {"x": [5, 900], "s": ["a", "b"]})
+    long = "".join(str(n * 7919 % 997) for n in range(800))  # more bytes than the plan wrote
+    lake.write("g1.parquet", {"x": [5, 900], "s": ["a", long]})
     before, files = read(lake)
     assert len(files) == 2 and sum(before.values()) == 162
     lake.write("g2.parquet", {"x": [6, 800], "s": ["a", "b"]})
@@ -327,22 +322,6 @@ def test_hive_is_told_of_old_files_only(lake: Lake) -> None:
     found = list_skippable_files(lake.table(), view, ScanRequest(NAME, ge("x", 10**6)))
     names = [path.rpartition("/")[2] for path in found.paths.to_pylist()]
     assert sorted(names) == [f"f{i}.parquet" for i in range(4)] and found.known == 5
-
-
-def test_older_programs_refuse_the_generation(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    interleaved(lake)
-    lake.build()
-    before, old = read(lake)
-    raw = lake.root / "t/.skipbridge/generations"
-    assert json.loads((raw / "1.json").read_bytes())["version"] == manifests.VERSION
-    clustered(lake, **BY_X)
-    assert json.loads((raw / "2.json").read_bytes())["version"] == manifests.CLUSTERED
-    monkeypatch.setattr(manifests, "_READ", (manifests.VERSION,))
-    newer = f"version {manifests.CLUSTERED}"
-    monkeypatch.setattr(manifests, "CLUSTERED", manifests.VERSION)
-    with pytest.raises(IndexNewer, match=newer):
-        lake.store().latest()
-    assert read(lake) == (before, old)
 
 
 def test_a_changed_group_is_rejected_and_the_others_commit(days: Lake) -> None:
@@ -519,14 +498,22 @@ def kinds_of(lake: Lake) -> tuple[set[str], set[str]]:
     return own, new
 
 
-@pytest.mark.parametrize("format", ["parquet", "orc"])
-def test_an_index_that_is_added_later_covers_clustered_files(tmp_path: Path, format: str) -> None:
-    lake = Lake(tmp_path, columns=COLUMNS_OF, format=format)
+def test_orc_files_are_refused_with_the_statement_that_rewrites_them(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, columns=COLUMNS_OF, format="orc")
+    po.write_table(pa.table({"x": [1], "s": ["a"]}), lake.path("f.orc"))
+    lake.build()
+    with pytest.raises(UnsupportedTable, match="is stored as orc") as refused:
+        check_table(lake.table())
+    assert f"INSERT INTO another_table SELECT * FROM {lake.table().name}" in refused.value.hint
+
+
+def test_an_index_that_is_added_later_covers_clustered_files(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, columns=COLUMNS_OF)
     for i in range(8):
         x = list(range(i, 4000, 8))
         table = pa.table({"x": x, "s": [f"{v * 7919 % 4000:04d}" for v in x]})
-        (pa.parquet if format == "parquet" else po).write_table(table, lake.path(f"f{i}.{format}"))
-        age(lake.path(f"f{i}.{format}"))
+        pa.parquet.write_table(table, lake.path(f"f{i}.parquet"))
+        age(lake.path(f"f{i}.parquet"))
     lake.build()
     before, _ = read(lake)
     clustered(lake, **BY_X, limits=limits(target=1 << 13))

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from bridge.clustering.execution import DIRECTORY
-from bridge.errors import InvalidRequest
 from bridge.expression.builders import eq
-from bridge.index.compact import MAX_SHARDS
-from bridge.index.replacements import read_replacements, replacements_of
+from bridge.index.generations.compact import MAX_SHARDS
+from bridge.index.generations.replacements import read_replacements, replacements_of
+from bridge.kernel.errors import InvalidRequest
+from bridge.kernel.types import BIGINT, STRING
 from bridge.table.model import Column
-from bridge.types import BIGINT, STRING
 from tests.support.clustered import SMALL, clustered, executed, read, scheduled
 from tests.support.lake import Lake
 

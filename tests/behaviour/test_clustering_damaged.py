@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.orc as po
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -19,10 +18,10 @@ from hypothesis import strategies as st
 
 from bridge.clustering.execution import DIRECTORY
 from bridge.expression.nodes import AlwaysTrue
+from bridge.kernel.types import BIGINT, STRING
 from bridge.planner.request import ScanRequest
 from bridge.planner.scan_plan import ScanPlan
 from bridge.table.model import Column
-from bridge.types import BIGINT, STRING
 from tests.support.clustered import executed, rows_in, scheduled, timeline_of
 from tests.support.lake import NAME, Lake, age, owned
 from tests.tiers import examples
@@ -78,18 +77,15 @@ def seen(lake: Lake) -> tuple[Rows, set[Path]]:
     return rows, bad
 
 
-def made(root: Path, format: str, count: int) -> tuple[Lake, list[Path]]:
-    lake = Lake(root, (Column("x", BIGINT), Column("s", STRING)), format=format)
+def made(root: Path, count: int) -> tuple[Lake, list[Path]]:
+    lake = Lake(root, (Column("x", BIGINT), Column("s", STRING)))
     paths = []
     for i in range(count):
-        path = lake.root / f"t/f{i}.{format}"
+        path = lake.root / f"t/f{i}.parquet"
         table = pa.table({"x": [n * 7919 % 997 for n in range(i, 400, 3)]})
         text = [f"row {n} of {i}, {n * 104729 % 8191}" for n in range(len(table))]
         table = table.append_column("s", pa.array(text))
-        if format == "orc":
-            po.write_table(table, path, compression="zlib")
-        else:
-            pq.write_table(table, path, compression="snappy", write_page_checksum=i % 2 == 0)
+        pq.write_table(table, path, compression="snappy", write_page_checksum=i % 2 == 0)
         age(path, 100 + i)
         paths.append(path)
     lake.build()
@@ -98,7 +94,6 @@ def made(root: Path, format: str, count: int) -> tuple[Lake, list[Path]]:
 
 @settings(max_examples=EXAMPLES)
 @given(
-    st.sampled_from(["parquet", "parquet", "orc"]),
     st.integers(2, 5),
     st.sampled_from(LAYOUTS),
     st.lists(
@@ -109,10 +104,10 @@ def made(root: Path, format: str, count: int) -> tuple[Lake, list[Path]]:
     ),
 )
 def test_the_rest_of_the_group_is_clustered(
-    format: str, count: int, layout: dict[str, Any], damages: list[tuple[int, int, int, int]]
+    count: int, layout: dict[str, Any], damages: list[tuple[int, int, int, int]]
 ) -> None:
     with tempfile.TemporaryDirectory() as root:
-        lake, paths = made(Path(root), format, count)
+        lake, paths = made(Path(root), count)
         plan = scheduled(lake, **layout)
         assert [len(group.files) for group in plan.groups] == [count]
         for number, *where in damages:
@@ -137,9 +132,8 @@ def test_the_rest_of_the_group_is_clustered(
         assert seen(lake) == (before, bad)
 
 
-@pytest.mark.parametrize("format", ["parquet", "orc"])
-def test_a_damaged_file_is_named_and_left_alone(tmp_path: Path, format: str) -> None:
-    lake, paths = made(tmp_path, format, 4)
+def test_a_damaged_file_is_named_and_left_alone(tmp_path: Path) -> None:
+    lake, paths = made(tmp_path, 4)
     plan = scheduled(lake, **LAYOUTS[0])
     damage(paths[2], 0, 300, 0xFF)
     raw = paths[2].read_bytes()
@@ -153,7 +147,7 @@ def test_a_damaged_file_is_named_and_left_alone(tmp_path: Path, format: str) -> 
 
 
 def test_a_file_that_was_mended_joins_the_next_plan(tmp_path: Path) -> None:
-    lake, paths = made(tmp_path, "parquet", 3)
+    lake, paths = made(tmp_path, 3)
     plan = scheduled(lake, **LAYOUTS[0])
     damage(paths[0], 0, 300, 0xFF)
     assert executed(lake, plan).old_files == 2
@@ -166,7 +160,7 @@ def test_a_file_that_was_mended_joins_the_next_plan(tmp_path: Path) -> None:
 
 def test_a_page_that_does_not_fit_its_checksum_is_damage(tmp_path: Path) -> None:
     """It can be decoded, but a new file with a checksum of its own would hide the damage."""
-    lake, paths = made(tmp_path, "parquet", 3)
+    lake, paths = made(tmp_path, 3)
     table = pa.table({"x": list(range(100)), "s": ["a"] * 100})
     pq.write_table(table, paths[1], compression="none", use_dictionary=False,
                    write_page_checksum=True)  # fmt: skip

@@ -7,25 +7,30 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.orc as po
 import pyarrow.parquet as pq
 import pytest
 
 from bridge.clustering.entries import reading_of
 from bridge.clustering.execution import DIRECTORY, RunReport, ThreadRewriter, execute
-from bridge.clustering.plan import Plan
+from bridge.clustering.plan import ClusteringPlan
 from bridge.clustering.registry import layout
-from bridge.clustering.rewrite import Effort, GroupResult, GroupTask, rewrite_group
+from bridge.clustering.rewriting.rewrite import Effort, GroupResult, GroupTask, Seen, rewrite_group
 from bridge.expression.builders import eq
-from bridge.index.collect import Collector, FileTask, Reading, ThreadCollector, collect_chunk
+from bridge.index.building.collect import (
+    Collector,
+    FileTask,
+    Reading,
+    ThreadCollector,
+    collect_chunk,
+)
+from bridge.index.generations.replacements import FileState
+from bridge.index.generations.shard import Collected
 from bridge.index.kinds.definition import IndexSettings
-from bridge.index.registry import kind
-from bridge.index.replacements import FileState
-from bridge.index.shard import Collected
+from bridge.index.kinds.registry import kind
+from bridge.kernel.types import BIGINT, STRING
 from bridge.storage.port import FileStat, Range
 from bridge.storage.routed import open_storage
 from bridge.table.model import Column
-from bridge.types import BIGINT, STRING
 from tests.support.clustered import read, scheduled, timeline_of
 from tests.support.index_builds import Killed
 from tests.support.lake import Lake, age
@@ -42,12 +47,12 @@ def table(i: int) -> pa.Table:
     return pa.table({"x": x, "s": [f"{v * 7919 % 1000:04d}" if v % 7 else None for v in x]})
 
 
-@pytest.fixture(params=["parquet", "orc"])
-def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
-    made = Lake(tmp_path, (Column("x", BIGINT), Column("s", STRING)), format=request.param)
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    made = Lake(tmp_path, (Column("x", BIGINT), Column("s", STRING)))
     for i in range(FILES):
-        path = made.path(f"f{i}.{request.param}")
-        (pq if request.param == "parquet" else po).write_table(table(i), path)
+        path = made.path(f"f{i}.parquet")
+        pq.write_table(table(i), path)
         age(path)
     made.build(settings=lambda held: held.adding([BLOOM, VALUES]))
     return made
@@ -86,7 +91,9 @@ class Once:
             self.reads.append(uri)
 
 
-def run(lake: Lake, plan: Plan, collector: Collector, storage: Any = STORAGE) -> RunReport:
+def run(
+    lake: Lake, plan: ClusteringPlan, collector: Collector, storage: Any = STORAGE
+) -> RunReport:
     return execute(
         plan,
         lake.table(),
@@ -98,7 +105,7 @@ def run(lake: Lake, plan: Plan, collector: Collector, storage: Any = STORAGE) ->
     )
 
 
-def planned(lake: Lake) -> Plan:
+def planned(lake: Lake) -> ClusteringPlan:
     return scheduled(lake, layout="linear", columns=("x",), grouping="time")
 
 
@@ -160,8 +167,8 @@ def test_new_files_of_a_run_that_died_are_read_again(lake: Lake) -> None:
     timeline = timeline_of(lake)
 
     class Noting(ThreadRewriter):
-        def rewrite(self, tasks: Sequence[GroupTask]) -> Iterator[GroupResult]:
-            for result in super().rewrite(tasks):
+        def rewrite(self, tasks: Sequence[GroupTask], seen: Seen) -> Iterator[GroupResult]:
+            for result in super().rewrite(tasks, seen):
                 done.append(result)
                 timeline.done(plan.instant, result)
                 raise Killed
@@ -193,8 +200,8 @@ def test_settings_that_change_meanwhile_are_met(lake: Lake) -> None:
     before, _ = read(lake)
 
     class Adding(ThreadRewriter):
-        def rewrite(self, tasks: Sequence[GroupTask]) -> Iterator[GroupResult]:
-            yield from super().rewrite(tasks)
+        def rewrite(self, tasks: Sequence[GroupTask], seen: Seen) -> Iterator[GroupResult]:
+            yield from super().rewrite(tasks, seen)
             lake.build(settings=lambda held: held.adding([BLOOM]))
 
     report = execute(

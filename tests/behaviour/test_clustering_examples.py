@@ -10,23 +10,28 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.clustering.eligibility import Limits
 from bridge.clustering.execution import RunReport
+from bridge.clustering.planning.eligibility import Limits
+from bridge.kernel.types import BIGINT
 from bridge.table.model import Column
-from bridge.types import BIGINT
 from tests.support.clustered import executed, read, scheduled
 from tests.support.lake import Lake
 
 pytestmark = pytest.mark.full
 
 RNG = random.Random(19)
+MANY = 10**9
 
 
 def write(lake: Lake, number: int, kilobytes: int, low: int, high: int) -> None:
-    """A file of almost so many kilobytes; its values of x lie between two bounds, both included."""
+    """A file of almost so many kilobytes; its values of x lie between two bounds, both included.
+
+    No value is there often, so a file is as large in whatever order.
+    """
     rows = kilobytes * 970 // 16
+    low, high = low * MANY, high * MANY
     x = [low, high, *(RNG.randint(low, high) for _ in range(rows - 2))]
-    data = pa.table({"x": x, "from": [number] * rows})
+    data = pa.table({"x": x, "from": range(number * MANY, number * MANY + rows)})
     options: dict[str, Any] = {"compression": "none", "use_dictionary": False}
     lake.write(f"f{number}.parquet", data, **options)
 
@@ -54,7 +59,7 @@ def new_files(lake: Lake) -> list[Path]:
 
 def origins(path: Path) -> set[int]:
     """The old files of which a new one has rows."""
-    return set(pq.read_table(path)["from"].to_pylist())
+    return {value // MANY for value in pq.read_table(path)["from"].to_pylist()}
 
 
 def test_eight_files_of_512_become_four_of_1024(lake: Lake) -> None:

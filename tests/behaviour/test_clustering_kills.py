@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from bridge.clustering.execution import DIRECTORY
-from bridge.index.replacements import read_replacements, replacements_of
+from bridge.index.generations.replacements import read_replacements, replacements_of
 from tests.support.clustered import read
 from tests.support.forked_commands import MOMENTS, Commands, forked_commands
 from tests.support.killed_table import Killed
@@ -25,8 +25,7 @@ from tests.tiers import examples
 pytestmark = pytest.mark.full
 
 RANDOM_KILLS = examples(4, 4, 100)
-"""Of each format, besides those at every step."""
-FORMATS = examples(["parquet"], ["parquet"], ["parquet", "orc"])
+"""Besides those at every step."""
 WRITES = 25
 """More than a run makes."""
 KILLED = -signal.SIGKILL
@@ -41,9 +40,8 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
         yield found
 
 
-@pytest.mark.parametrize("format", FORMATS)
-def test_killed_at_every_step(tmp_path: Path, commands: Commands, format: str) -> None:
-    story = Killed(tmp_path, commands, format, random.Random(3), "abcdefghijkl")
+def test_killed_at_every_step(tmp_path: Path, commands: Commands) -> None:
+    story = Killed(tmp_path, commands, random.Random(3), "abcdefghijkl")
     assert commands.run("index", "build", story.table, "--local") == 0
     before = story.check()
     schedule = ("cluster", "schedule", story.table, *PLAN)
@@ -72,7 +70,7 @@ def test_killed_at_every_step(tmp_path: Path, commands: Commands, format: str) -
 
 
 def test_groups_that_are_done_are_not_done_again(tmp_path: Path, commands: Commands) -> None:
-    story = Killed(tmp_path, commands, "parquet", random.Random(4))
+    story = Killed(tmp_path, commands, random.Random(4))
     assert commands.run("cluster", "schedule", story.table, *PLAN) == 0
     run = ("cluster", "run", story.table, "--local")
     assert commands.run(*run, die=("group", "after", 2)) == KILLED
@@ -93,12 +91,11 @@ def _replaced(story: Killed) -> list[Any]:
     return replacements_of(read_replacements(store, held))
 
 
-@pytest.mark.parametrize("format", FORMATS)
 def test_killed_at_random_moments_beside_a_writer_and_a_refresh(
-    tmp_path: Path, commands: Commands, format: str
+    tmp_path: Path, commands: Commands
 ) -> None:
     rng = random.Random(5)
-    story = Killed(tmp_path, commands, format, rng)
+    story = Killed(tmp_path, commands, rng)
     assert commands.run("index", "build", story.table, "--local") == 0
     run = ("cluster", "run", story.table, "--local", "--now", *PLAN)
     clean = ("cluster", "clean", story.table, "--retain", "0s")

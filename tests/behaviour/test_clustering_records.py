@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from bridge.clustering.cleaning import Cleaner
-from bridge.clustering.eligibility import Limits
+from bridge.clustering.commands.run import _shown
 from bridge.clustering.old_plans import OldPlans
-from bridge.clustering.plan import Plan
-from bridge.clustering.scheduling import alike_plans
-from bridge.clustering.triggers import completed_plans
-from bridge.errors import InvalidRequest
-from bridge.index.replacements import FileState
-from bridge.index.store import now_micros
-from bridge.jobs.cluster import _shown
+from bridge.clustering.plan import ClusteringPlan
+from bridge.clustering.planning.eligibility import Limits
+from bridge.clustering.planning.scheduling import alike_plans
+from bridge.clustering.planning.triggers import completed_plans
+from bridge.index.generations.replacements import FileState
+from bridge.index.generations.store import now_micros
+from bridge.kernel.errors import InvalidRequest
+from bridge.kernel.types import BIGINT, STRING
 from bridge.table.model import Column
-from bridge.types import BIGINT, STRING
 from tests.support.clustered import executed, read, scheduled, timeline_of
 from tests.support.index_builds import Killed
 from tests.support.lake import Lake, age
@@ -58,7 +58,7 @@ def states(lake: Lake) -> dict[str, str]:
     return {each.instant: each.state for each in found}
 
 
-def three_plans(lake: Lake) -> list[Plan]:
+def three_plans(lake: Lake) -> list[ClusteringPlan]:
     """Two that were completed and whose files nobody reads any more, and the one that is read."""
     made = []
     for _ in range(3):
@@ -110,12 +110,12 @@ def test_plans_that_wait_stay_and_those_that_ended_without_files_go(lake: Lake) 
     timeline_of(lake).end(cancelled.instant, "cancelled")
     refused = scheduled(lake, **BY_X)
     file = FileState.of(stat(lake, lake.root / "t/f0.parquet"))
-    timeline_of(lake).refuse(refused.instant, [file])
+    timeline_of(lake).refuse(refused.instant, {file: "UNSUPPORTED"})
     timeline_of(lake).reject(refused.instant)
     waits = scheduled(lake, **BY_X)
     assert waits.groups and cleaned(lake).plans == 2
     assert records(lake) == {refused.instant: {"refused"}, waits.instant: {"requested"}}
-    assert timeline_of(lake).refused() == [file]  # it is as it was
+    assert list(timeline_of(lake).refused()) == [file]  # it is as it was
     lake.write("f0.parquet", {"x": [1], "s": ["b"]})
     assert cleaned(lake).plans == 0  # perhaps of a plan that begins
     old(lake)

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from bridge.clustering.execution import DIRECTORY, ThreadRewriter, execute
-from bridge.index.collect import ThreadCollector
+from bridge.index.building.collect import ThreadCollector
+from bridge.kernel.types import BIGINT, STRING
 from bridge.storage.port import FileStat, Storage
 from bridge.table.model import Column
-from bridge.types import BIGINT, STRING
 from tests.support.clustered import executed, scheduled, timeline_of
 from tests.support.lake import Lake
 
@@ -46,11 +46,14 @@ class Remote:
         return self._storage.stat(uri)
 
 
-def test_progress_is_told_group_by_group(tmp_path: Path) -> None:
+@pytest.mark.parametrize("files", [2, 700])
+def test_progress_is_told_file_by_file(tmp_path: Path, files: int) -> None:
+    """Also within one large group; the last file counts when all groups have ended."""
+    days = ("1", "2", "3") if files == 2 else ("1",)
     lake = Lake(tmp_path, (Column("x", BIGINT),), (Column("day", STRING),))
-    lake.partition_values = [("1",), ("2",), ("3",)]
+    lake.partition_values = [(day,) for day in days]
     for values in lake.partition_values:
-        for i in range(2):
+        for i in range(files):
             lake.write(f"f{i}.parquet", {"x": [i]}, values)
     lake.build()
     plan, told = scheduled(lake, layout="binpack", grouping="size"), []
@@ -59,7 +62,10 @@ def test_progress_is_told_group_by_group(tmp_path: Path) -> None:
         rewriter=ThreadRewriter(lake.storage), collector=ThreadCollector(lake.storage),
         progress=lambda done, total: told.append((done, total)),
     )  # fmt: skip
-    assert told == [(1, 3), (2, 3), (3, 3)]
+    every = files * len(days)
+    assert told == sorted(told) and {total for _, total in told} == {every}
+    assert told[0] == (0, every) and [done for done, _ in told].count(every) == 1
+    assert len({done for done, _ in told}) >= 4
 
 
 def test_states_are_asked_for_side_by_side_and_once(tmp_path: Path) -> None:

@@ -15,12 +15,12 @@ import pytest
 from bridge.expression.builders import literal
 from bridge.expression.function_catalog import call
 from bridge.expression.nodes import Op, Predicate, Reference
+from bridge.kernel.types import BIGINT, DATE, DOUBLE, HIVE, INTEGER, STRING, Type
+from bridge.planner.answers.skippable_files import list_skippable_files
 from bridge.planner.request import ScanRequest
-from bridge.planner.skippable_files import list_skippable_files
 from bridge.storage.port import Range
 from bridge.table.model import Column
 from bridge.table.reader_spec import ReaderSpec
-from bridge.types import BIGINT, DATE, DOUBLE, HIVE, INTEGER, STRING, Type
 from tests.support.declared import Declared
 from tests.support.lake import NAME, age
 

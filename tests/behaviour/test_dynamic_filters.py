@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from bridge.expression.nodes import Expression
-from bridge.expression.text import parse_where
+from bridge.expression.parsing.text import parse_where
+from bridge.kernel.types import BIGINT, INTEGER, STRING, Type, decimal
 from bridge.planner import dynamic_filter_wait
 from bridge.planner.dynamic_filter_wait import FilterWait, filter_wait
 from bridge.planner.request import ScanRequest
-from bridge.splits.coalesce import SplitSettings
-from bridge.splits.source import SplitSource
-from bridge.table.model import Column, Partition, PartitionBatch, Table
-from bridge.types import BIGINT, INTEGER, STRING, Type, decimal
+from bridge.planner.splits.coalesce import SplitSettings
+from bridge.planner.splits.source import SplitSource
+from bridge.table.model import CatalogTable, Column, Partition, PartitionBatch
 from tests.support.lake import NAME, Fetch, Lake, kept, owned
 
 DAYS = 200
@@ -35,11 +35,11 @@ class Watched(Lake):
         self.fetched: list[str] = []
         self.named = 0
 
-    def partition_names(self, table: Table, age: float = 0.0) -> list[str]:
+    def partition_names(self, table: CatalogTable, age: float = 0.0) -> list[str]:
         self.named += 1
         return super().partition_names(table, age)
 
-    def partitions(self, table: Table, names: list[str], age: float = 0.0) -> Fetch:
+    def partitions(self, table: CatalogTable, names: list[str], age: float = 0.0) -> Fetch:
         known = {self.name_of(values): values for values in self.partition_values}
 
         def batches() -> list[PartitionBatch]:

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.expression.text import parse_where
+from bridge.expression.parsing.text import parse_where
+from bridge.kernel.types import INTEGER
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest, SortKey
 from bridge.planner.scan_plan import ScanPlan
 from bridge.storage.port import FileTable
 from bridge.storage.routed import open_storage
-from bridge.table.directory_lister import DirectoryLister
-from bridge.table.freshness import parse_freshness
+from bridge.table.directory.freshness import parse_freshness
+from bridge.table.directory.lister import DirectoryLister
 from bridge.table.model import Column
-from bridge.types import INTEGER
 from tests.support.lake import NAME, Lake, age
 
 FILES = 30

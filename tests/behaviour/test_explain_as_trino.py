@@ -8,11 +8,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from bridge.expression.text import parse_where
-from bridge.planner.report import PruneReport
+from bridge.expression.parsing.text import parse_where
+from bridge.kernel.types import DATE, STRING, TIMESTAMP
+from bridge.planner.reports.report import PruneReport
 from bridge.planner.request import ScanRequest
 from bridge.table.model import Column
-from bridge.types import DATE, STRING, TIMESTAMP
 from tests.support.lake import NAME, Lake, drained
 
 

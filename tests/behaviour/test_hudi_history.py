@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.config import Config
-from bridge.jobs.timeline import timeline, timeline_files
+from bridge.app.timeline import timeline, timeline_files
+from bridge.kernel.config import Config
 from tests.support.hudi_fixtures import HudiFixture, Slice, few, hudi_fixtures
 
 pytestmark = pytest.mark.full

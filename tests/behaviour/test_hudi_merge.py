@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bridge.errors import UnsupportedTable
+from bridge.kernel.errors import UnsupportedTable
 from bridge.storage.routed import open_storage
 from bridge.storage.uri import canonical
-from bridge.table.hudi.file_system_view import FileSystemView
-from bridge.table.hudi.merge import read_slice
-from bridge.table.hudi.merge_rules import MergeRules, merge_rules
+from bridge.table.hudi.files.file_system_view import FileSystemView
+from bridge.table.hudi.merging.merge import read_slice
+from bridge.table.hudi.merging.merge_rules import MergeRules, merge_rules
 from tests.support.hudi_fixtures import Answers, HudiFixture, few, hudi_fixtures
 
 FIXTURES = [

@@ -9,9 +9,9 @@ import pytest
 
 from bridge.storage.routed import open_storage
 from bridge.storage.uri import canonical
-from bridge.table.hudi.file_sets import file_set
-from bridge.table.hudi.file_system_view import FileListing, FileSystemView
-from bridge.table.hudi.metadata_table import Incomplete, read_file_listing
+from bridge.table.hudi.files.file_sets import file_set
+from bridge.table.hudi.files.file_system_view import FileListing, FileSystemView
+from bridge.table.hudi.files.metadata_table import Incomplete, read_file_listing
 from tests.support.hudi_fixtures import HudiFixture, hudi_fixtures
 from tests.tiers import examples
 
@@ -64,17 +64,21 @@ def test_a_damaged_one_is_passed_over(
     whole = view.slices(files=file_set(open_storage(), view))
     luck = random.Random(seed)
     held = sorted(f for f in (table / ".hoodie/metadata/files").iterdir() if f.suffix != ".crc")
-    warned = 0
     for _ in range(10):
         file = luck.choice([f for f in held if f.stat().st_size > 200])
         content = file.read_bytes()
         bent = bytearray(content)
         bent[luck.randrange(len(bent))] ^= 1 << luck.randrange(8)
         file.write_bytes(bytes(bent))
-        caplog.clear()
         found = view.slices(files=file_set(open_storage(), view))
-        warned += any("metadata table cannot be read" in each for each in caplog.messages)
         assert found.base_paths == whole.base_paths
         assert found.log_paths == whole.log_paths
         file.write_bytes(content)
-    assert warned
+    # A bit may lie where nothing is read. Files that end early are read in any case.
+    for file in held:
+        file.write_bytes(file.read_bytes()[:150])
+    caplog.clear()
+    found = view.slices(files=file_set(open_storage(), view))
+    assert any("metadata table cannot be read" in each for each in caplog.messages)
+    assert found.base_paths == whole.base_paths
+    assert found.log_paths == whole.log_paths

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from bridge.config import Config, Setting
-from bridge.errors import UnsupportedTable
-from bridge.expression.text import parse_where
-from bridge.jobs.compose import planner_of, resolve, storage_of
-from bridge.jobs.index_table import index_table
+from bridge.expression.parsing.text import parse_where
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
+from bridge.kernel.errors import UnsupportedTable
+from bridge.kernel.types import HIVE
+from bridge.planner.answers.skippable_files import list_skippable_files
 from bridge.planner.request import ScanRequest
-from bridge.planner.skippable_files import list_skippable_files
+from bridge.runtime.compose import planner_of, resolve, storage_of
 from bridge.service.skippable_files import encode_skippable_files
-from bridge.table.hudi.file_system_view import FileSystemView
-from bridge.types import HIVE
+from bridge.table.hudi.files.file_system_view import FileSystemView
 from tests.support.hudi_fixtures import HudiFixture, hudi_fixtures
 
 

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import bridge
-from bridge.errors import SchemaConflict
-from bridge.file_formats.readers.hudi.fit import fit
+from bridge.formats.hudi.fit import fit
+from bridge.kernel.errors import SchemaConflict
 from tests.support.hudi_tables import HudiTable
 from tests.tiers import examples, seed
 

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import bridge
-from bridge.errors import BridgeError, ReadVersionNotFound, SchemaConflict, UnsupportedTable
-from bridge.storage.local import LocalStorage
+from bridge.kernel.errors import BridgeError, ReadVersionNotFound, SchemaConflict, UnsupportedTable
+from bridge.storage.local_disk.local import LocalStorage
 from tests.fixtures.hudi.text import encode_table
 from tests.support.hudi_expectations import (
     changes_unlike_spark,

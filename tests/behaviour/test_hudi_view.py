@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bridge.errors import BridgeError, ReadVersionNotFound
-from bridge.storage.local import LocalStorage
-from bridge.table.hudi.file_slices import FileSlices
-from bridge.table.hudi.file_system_view import FileListing, FileSystemView
+from bridge.kernel.errors import BridgeError, ReadVersionNotFound
+from bridge.storage.local_disk.local import LocalStorage
+from bridge.table.hudi.files.file_slices import FileSlices
+from bridge.table.hudi.files.file_system_view import FileListing, FileSystemView
 from bridge.table.hudi.incremental import changes_between
 from tests.support.hudi_fixtures import HudiFixture, Slice, few, hudi_fixtures
 

@@ -12,25 +12,25 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from bridge.cli.main import cli
-from bridge.clustering.eligibility import Limits
-from bridge.clustering.scheduling import Strategy
-from bridge.config import Config, Setting
-from bridge.expression.text import parse_where
+from bridge.app.cli.main import cli
+from bridge.clustering.commands import run as cluster
+from bridge.clustering.planning.eligibility import Limits
+from bridge.clustering.planning.scheduling import Strategy
+from bridge.expression.parsing.text import parse_where
+from bridge.index.kinds.registry import kind
 from bridge.index.kinds.request import RequestedIndexes
-from bridge.index.registry import kind
-from bridge.jobs import cluster
-from bridge.jobs.compose import planner_of
-from bridge.jobs.index_report import _indexes, report_index
-from bridge.jobs.index_table import describe_index, index_table, show_index_to_planners
+from bridge.indexing.report import _indexes, report_index
+from bridge.indexing.table import describe_index, index_table, show_index_to_planners
+from bridge.kernel.config import Config, Setting
+from bridge.kernel.types import BIGINT
 from bridge.planner.predicate_log import PredicateLog, read_log
+from bridge.planner.reports.effectiveness import ColumnEffect, Effectiveness
+from bridge.planner.reports.effectiveness_text import effectiveness_text
 from bridge.planner.request import ScanRequest
-from bridge.report.effectiveness import ColumnEffect, Effectiveness
-from bridge.report.effectiveness_text import effectiveness_text
+from bridge.runtime.compose import planner_of
 from bridge.storage.routed import open_storage
-from bridge.table.directory_catalog import DirectoryCatalog
+from bridge.table.directory.catalog import DirectoryCatalog
 from bridge.table.model import Column
-from bridge.types import BIGINT
 from tests.support.lake import NAME, Lake, age, drained
 
 FILES, ROWS = 40, 50

@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -18,23 +17,24 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from bridge.cli.main import cli
-from bridge.errors import StorageFailure
-from bridge.expression.text import parse_where
-from bridge.index.alter_index import change_settings, drop_index
+from bridge.app.cli.main import cli
+from bridge.expression.parsing.text import parse_where
+from bridge.index.building.alter_index import change_settings, drop_index
+from bridge.index.building.sample import SIGNATURE
+from bridge.index.generations.store import IndexStore
 from bridge.index.kinds.definition import IndexSettings
-from bridge.index.registry import kind
-from bridge.index.sample import SIGNATURE
-from bridge.index.store import IndexStore
-from bridge.jobs.index_watch import watch
+from bridge.index.kinds.registry import kind
+from bridge.indexing.watch import watch
+from bridge.kernel.errors import StorageFailure
+from bridge.kernel.types import BIGINT
 from bridge.planner.planner import Planner
-from bridge.planner.report import PruneReport
+from bridge.planner.reports.remedies import remedy_text
+from bridge.planner.reports.report import PruneReport
 from bridge.planner.request import ScanRequest
-from bridge.report.remedies import spelled
 from bridge.storage.routed import open_storage
 from bridge.table.model import Column
-from bridge.types import BIGINT
 from tests.support.lake import NAME, Lake, age, kept
+from tests.support.patched_command import patched_command
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -149,10 +149,11 @@ def test_an_index_added_in_steps(lake: Lake) -> None:
     assert asked(lake, 59) == ["f0005"]
 
 
-def _command(*arguments: str) -> subprocess.Popen[bytes]:
+def _command(*arguments: str, every: int) -> subprocess.Popen[bytes]:
+    """A build that commits after so many files."""
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     return subprocess.Popen(
-        [sys.executable, "-m", "bridge", *arguments],
+        [*patched_command(bridge__indexing__table__FILES_PER_COMMIT=str(every)), *arguments],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -173,8 +174,8 @@ def test_a_process_killed_in_the_midst_is_taken_up(tmp_path: Path) -> None:
         pq.write_table(pa.table({"x": [n * 10, n * 10 + 9]}), directory / f"f{n:04d}")
         age(directory / f"f{n:04d}")
     store = IndexStore(open_storage(), f"file://{directory}/.skipbridge")
-    command = ("index", "build", str(directory), "--local", "--index-files-per-commit", "4")
-    first = _command(*command)
+    command = ("index", "build", str(directory), "--local")
+    first = _command(*command, every=4)
     _until(lambda: len(store.generations()) >= 3)
     first.send_signal(signal.SIGKILL)
     first.communicate()
@@ -183,7 +184,7 @@ def test_a_process_killed_in_the_midst_is_taken_up(tmp_path: Path) -> None:
     assert held is not None and not held.complete
     covered = held.num_files
     assert 12 <= covered < 240
-    second = _command(*command, "--output", "json")
+    second = _command(*command, "--output", "json", every=4)
     output, _ = second.communicate()
     done = json.loads(output)
     assert done["read"] == 240 - covered  # what the dead one had committed is not read again
@@ -200,7 +201,7 @@ def test_two_indexers_and_a_writer_at_once(tmp_path: Path) -> None:
     watchers = [
         _command(
             "index", "refresh", str(tmp_path / "t"),
-            "--watch", "0.2", "--index-files-per-commit", "7", "--output", "json",
+            "--watch", "0.2", "--output", "json", every=7,
         )
         for _ in range(2)
     ]  # fmt: skip
@@ -263,8 +264,8 @@ def test_an_invisible_index_is_kept_and_not_asked(lake: Lake) -> None:
     assert len(asked(lake, 54)) == 30
     told = {n.index: n for n in report(lake).not_used}
     assert {n.reason for n in told.values()} == {"INVISIBLE"}
-    assert spelled(told["minmax"].remedy) == "skipbridge index reveal db.t minmax"
-    assert spelled(told["values(x)"].remedy) == "skipbridge index reveal db.t 'values(x)'"
+    assert remedy_text(told["minmax"].remedy) == "skipbridge index reveal db.t minmax"
+    assert remedy_text(told["values(x)"].remedy) == "skipbridge index reveal db.t 'values(x)'"
     fill(lake, 2, start=30)
     lake.build()  # kept up to date, and as invisible as before
     assert len(asked(lake, 54)) == 32
@@ -298,7 +299,7 @@ def test_the_verbs(lake: Lake) -> None:
         assert done.exit_code == status, done.output
         return done.stdout
 
-    assert "30 read" in run("create", directory, "--local", "--values", "x")
+    assert "30 read" in run("build", directory, "--local", "--values", "x")
     assert "values(x)" in run("show", directory)
     assert "invisible" in run("hide", directory, "values(x)")
     assert "(invisible)" in run("show", directory)

@@ -10,16 +10,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bridge.errors import StorageFailure
 from bridge.expression.nodes import AlwaysTrue
-from bridge.expression.text import parse_where
+from bridge.expression.parsing.text import parse_where
+from bridge.kernel.errors import StorageFailure
+from bridge.kernel.types import INTEGER
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest
 from bridge.storage.port import FileTable
 from bridge.storage.routed import open_storage
-from bridge.table.directory_lister import DirectoryLister
+from bridge.table.directory.lister import DirectoryLister
 from bridge.table.model import Column
-from bridge.types import INTEGER
 from tests.support.lake import NAME, Lake, age, drained, kept
 
 pytestmark = pytest.mark.full
@@ -49,10 +49,10 @@ class Storage:
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (
-        ("storage.local_listing._FIRST_PAGE", 9),
-        ("storage.local_listing._PAGE", 20),
-        ("table.directory_lister._FIRST_CHUNK", 4),
-        ("table.directory_lister._CHUNK", 7),
+        ("storage.local_disk.local_listing._FIRST_PAGE", 9),
+        ("storage.local_disk.local_listing._PAGE", 20),
+        ("table.directory.lister._FIRST_CHUNK", 4),
+        ("table.directory.lister._CHUNK", 7),
         ("table.slices._PIECE", 5),
     ):
         monkeypatch.setattr(f"bridge.{name}", value)

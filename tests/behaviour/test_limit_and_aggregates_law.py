@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 
 from bridge.expression.evaluate import Oracle, Rounding, Row
 from bridge.expression.nodes import AlwaysTrue, Expression
-from bridge.planner.aggregate_pushdown import aggregate
-from bridge.planner.aggregates import Aggregate, AggregateRequest
+from bridge.planner.answers.aggregate_pushdown import aggregate
+from bridge.planner.answers.aggregates import Aggregate, AggregateRequest
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest, SortKey
 from bridge.table.model import TableName

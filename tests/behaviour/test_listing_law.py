@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.errors import StorageFailure
+from bridge.kernel.errors import StorageFailure
 from bridge.storage.routed import open_storage
-from bridge.table.directory_lister import DirectoryLister
-from bridge.table.freshness import Cached, Freshness, Live
+from bridge.table.directory.freshness import Cached, Freshness, Live
+from bridge.table.directory.lister import DirectoryLister
 from tests.support.listing_trees import (
     PLACES,
     Tree,
@@ -56,7 +56,7 @@ def test_many_directories_are_listed_as_each_alone(
         pytest.MonkeyPatch.context() as patch,
     ):
         write(Path(directory), tree, links)
-        patch.setattr("bridge.storage.local_listing._CHUNK", chunk)
+        patch.setattr("bridge.storage.local_disk.local_listing._CHUNK", chunk)
         root, storage = f"file://{directory}", open_storage()
         batches = partitions_of(tree, root)
         wanted = expected(storage, batches, tree.recursive, absent_is_empty)

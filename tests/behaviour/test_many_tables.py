@@ -12,18 +12,18 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bridge.errors import PlannerUnavailable
+from bridge.kernel.errors import PlannerUnavailable
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.process import choose_port
 from bridge.service.client import PlannerClient
-from bridge.table.model import Table
+from bridge.table.model import CatalogTable
 from tests.support.many_tables import SCHEMA, many_tables, register_all
 
 TABLES, COLUMNS, DESCRIPTORS = 5000, 40, 1024
 
 
 @pytest.fixture
-def planner(tmp_path: Path) -> Iterator[tuple[psutil.Process, str, list[Table]]]:
+def planner(tmp_path: Path) -> Iterator[tuple[psutil.Process, str, list[CatalogTable]]]:
     """A planner process that may open few files, over many tables."""
     tables = many_tables(tmp_path / "tables", TABLES, COLUMNS)
     spec = MetastoreSpec(tmp_path / "metastore", port=0, in_memory=True)
@@ -62,7 +62,7 @@ def at_least(column: str, value: int) -> str:
 @pytest.mark.full
 @pytest.mark.engine
 def test_described_tables_open_no_index_and_scanned_ones_stay_within_the_bound(
-    planner: tuple[psutil.Process, str, list[Table]], tmp_path: Path
+    planner: tuple[psutil.Process, str, list[CatalogTable]], tmp_path: Path
 ) -> None:
     process, endpoint, tables = planner
     copies = tmp_path / "cache" / "index"
@@ -84,7 +84,8 @@ def test_described_tables_open_no_index_and_scanned_ones_stay_within_the_bound(
             assert client.get_table(SCHEMA, name, query_id=name).row_count == 10.0
             whole = client.statistics(SCHEMA, name)
             assert all(c.low == 0.0 and c.high == 9.0 for c in whole.columns)
-            told = client.explain(SCHEMA, name, at_least(column, 10))
+            handle = client.plan(SCHEMA, name, at_least(column, 10)).handle
+            told = json.loads(client._call("next_splits", handle, 0, 1000, 10_000).report)
             assert (told["not_used"], told["files"]["kept"]) == ([], 0), told
         assert process.num_fds() < DESCRIPTORS // 2
         maps = {m.path for m in process.memory_maps(grouped=False) if str(copies) in m.path}

@@ -8,16 +8,16 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from bridge.errors import ColumnNotFound, PartitionAbsent
 from bridge.expression.nodes import Expression
-from bridge.expression.text import parse_where
+from bridge.expression.parsing.text import parse_where
+from bridge.kernel.errors import ColumnNotFound, PartitionAbsent
+from bridge.kernel.types import BIGINT, INTEGER, STRING
 from bridge.planner.planner import Planner
-from bridge.planner.report import PruneReport
+from bridge.planner.reports.remedies import remedy_text
+from bridge.planner.reports.report import PruneReport
 from bridge.planner.request import ScanRequest
-from bridge.report.remedies import spelled
-from bridge.table.directory_lister import DirectoryLister
+from bridge.table.directory.lister import DirectoryLister
 from bridge.table.model import Column, TableName
-from bridge.types import BIGINT, INTEGER, STRING
 from tests.support.lake import NAME, Lake, age, drained, everything, kept
 
 
@@ -132,7 +132,7 @@ def test_a_file_rewritten_at_the_same_size_is_read(lake: Lake) -> None:
     drained(plan)
     stale = plan.report().not_used
     assert [n.reason for n in stale] == ["STALE"]
-    assert spelled(stale[0].remedy) == "skipbridge index refresh db.t"
+    assert remedy_text(stale[0].remedy) == "skipbridge index refresh db.t"
     lake.build()
     assert f"file://{path}" in kept(planner, where("x = 10"))
     assert f"file://{path}" not in kept(planner, where("x = 20"))
@@ -192,7 +192,7 @@ def test_a_broken_index_is_named_and_never_trusted(lake: Lake) -> None:
     assert report.generation == -1
     (missing,) = report.not_used
     assert missing.reason == "INDEX_CORRUPT" and "checksum" in missing.detail
-    assert spelled(missing.remedy) == "skipbridge index build db.t"
+    assert remedy_text(missing.remedy) == "skipbridge index build db.t"
 
 
 def test_an_index_built_anew_under_the_same_number_is_noticed(lake: Lake) -> None:
@@ -215,7 +215,7 @@ def test_27_a_file_that_failed_is_told_as_such(lake: Lake) -> None:
         plan = lake.planner().plan(ScanRequest(NAME, where("x = 10"), freshness=mode))
         assert len(drained(plan)) == 3 + 1, "pruning happens beside it"
         (told,) = plan.report().not_used
-        assert (told.reason, spelled(told.remedy)) == (
+        assert (told.reason, remedy_text(told.remedy)) == (
             "FAILED_FILES",
             "skipbridge index show db.t --failed",
         )

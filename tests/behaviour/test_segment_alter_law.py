@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import bridge
-from bridge.config import Config
-from bridge.jobs.segments import add, compaction, indexes, tables
+from bridge.kernel.config import Config
+from bridge.segments.commands import add, compaction, indexes, tables
 from tests.support.exact_rows import exact_rows
 from tests.tiers import examples
 

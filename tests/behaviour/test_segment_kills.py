@@ -11,7 +11,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,10 +19,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import bridge
-from bridge.config import Config
-from bridge.errors import FileChanged
-from bridge.jobs.segments import manage
-from bridge.storage.local import LocalStorage
+from bridge.kernel.config import Config
+from bridge.kernel.errors import FileChanged
+from bridge.segments.commands import manage
+from bridge.storage.local_disk.local import LocalStorage
 from bridge.table.segments.log import SegmentLog
 from tests.support.forked_commands import MOMENTS, Commands, forked_commands
 from tests.tiers import examples, nightly
@@ -78,6 +78,10 @@ class Story:
 
     def add(self) -> None:
         self.done("segment", "add", self.table, self.directory(), "--local")
+
+    def compaction(self, ids: Iterable[str]) -> tuple[object, ...]:
+        where = f"WHERE SEGMENT.ID IN ({', '.join(ids)})"
+        return ("sql", f"ALTER TABLE `{self.table}` COMPACT 'CUSTOM' {where}")
 
     def segments(self) -> Segments:
         return {
@@ -158,7 +162,7 @@ def test_killed_at_every_step(tmp_path: Path, commands: Commands) -> None:
         return list(story.segments())[:2]
 
     def compact() -> tuple[object, ...]:
-        return ("segment", "compact", story.table, *two())
+        return story.compaction(two())
 
     def merged(held: Segments) -> Segments:
         first, second, *others = held.values()
@@ -181,7 +185,7 @@ def test_killed_at_every_step(tmp_path: Path, commands: Commands) -> None:
         assert story.segments() == (without_last(before) if gone else before)
         story.check()
     held = story.segments()
-    clean = ("segment", "clean", story.table, "--keep", "1", "--older-than", "0")
+    clean = ("sql", f"CLEAN FILES FOR TABLE `{story.table}` OPTIONS('force'='true')")
     for moment in MOMENTS:
         assert commands.run(*clean, die=("version", moment, 1)) == KILLED
         assert story.segments() == held
@@ -234,11 +238,11 @@ def test_killed_at_random_moments(tmp_path: Path, commands: Commands) -> None:
         story.check()
         assert story.facts() == facts
         if len(before) > 3 and rng.random() < 0.5:
-            story.done("segment", "compact", story.table, *before)
+            story.done(*story.compaction(before))
         if kills >= RANDOM_KILLS:
             break
     assert kills >= RANDOM_KILLS // 2
-    story.done("segment", "clean", story.table, "--keep", "1", "--older-than", "0")
+    story.done("sql", f"CLEAN FILES FOR TABLE `{story.table}` OPTIONS('force'='true')")
     story.check()
     shown = manage.list_segments(Config(), str(story.table))["segments"]
     assert {s["id"] for s in shown} == set(story.segments())

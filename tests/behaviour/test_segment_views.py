@@ -20,10 +20,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import bridge
-from bridge.config import Config
-from bridge.errors import ColumnNotFound, InvalidRequest, SegmentConflict, SegmentLogCorrupt
-from bridge.index.manifest import BELIEVED
-from bridge.jobs.segments import (
+from bridge.kernel.config import Config
+from bridge.kernel.errors import ColumnNotFound, InvalidRequest, SegmentConflict, SegmentLogCorrupt
+from bridge.segments.commands import (
     add,
     compaction,
     indexes,
@@ -35,7 +34,7 @@ from bridge.jobs.segments import (
     view_indexes,
     views,
 )
-from bridge.storage.local import LocalStorage
+from bridge.storage.local_disk.local import LocalStorage
 from bridge.storage.port import Range
 from bridge.table.segments.log import SegmentLog
 from tests.support.exact_rows import exact_rows
@@ -304,23 +303,6 @@ def test_the_index_of_a_view_skips_its_files(facts: Facts) -> None:
         view_indexes.create_view_index(
             facts.config, facts.table, view="hot", name="c", kind="bloom", columns=["m"], local=True
         )
-
-
-@pytest.mark.rule("37")
-def test_files_of_views_are_believed_though_an_older_reader_indexed_them(
-    facts: Facts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    where = facts.root / "facts"
-    facts.view(columns=["a"])
-    with monkeypatch.context() as older:
-        older.setattr("bridge.index.build.READER", BELIEVED - 1)
-        for i in range(2):
-            numbers = pa.array(range(i * 10, i * 10 + 10), pa.int64())
-            rows = facts.rows(10).set_column(0, "a", numbers)
-            facts.write(where / f"{i}" / "f.parquet", rows)
-            add.add_segment(facts.config, facts.table, paths=[str(where / f"{i}")], local=True)
-    assert facts.scan("a = 15", ["a"]).explain().files_kept == 1
-    facts.same("a = 15", ["a"])
 
 
 def test_one_index_of_a_view_is_hidden_built_anew_and_dropped(facts: Facts) -> None:

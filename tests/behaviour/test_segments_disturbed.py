@@ -13,15 +13,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import bridge
-from bridge.config import Config
-from bridge.errors import (
+from bridge.kernel.config import Config
+from bridge.kernel.errors import (
     InvalidUri,
     OperationBlocked,
     SegmentConflict,
     SegmentLogCorrupt,
     SegmentOverlap,
 )
-from bridge.jobs.segments import (
+from bridge.segments.commands import (
     add,
     compaction,
     indexes,
@@ -31,7 +31,7 @@ from bridge.jobs.segments import (
     tables,
     views,
 )
-from bridge.storage.local import LocalStorage
+from bridge.storage.local_disk.local import LocalStorage
 from bridge.table.segments.log import SegmentLog
 from bridge.table.segments.manifest import FileReader
 from bridge.table.segments.properties import reader_spec

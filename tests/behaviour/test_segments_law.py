@@ -21,16 +21,16 @@ import pyarrow.parquet as pq
 import pytest
 
 import bridge
-from bridge.config import Config
-from bridge.errors import (
+from bridge.kernel.config import Config
+from bridge.kernel.errors import (
     FileChanged,
     FileUnreadable,
     SegmentConflict,
     SegmentNotFound,
     SegmentOverlap,
 )
-from bridge.jobs.segments import add, compaction, indexes, manage, opened, refresh, tables
-from bridge.storage.local import LocalStorage
+from bridge.segments.commands import add, compaction, indexes, manage, opened, refresh, tables
+from bridge.storage.local_disk.local import LocalStorage
 from bridge.table.segments.log import SegmentLog
 from tests.support.index_builds import Dying, Killed
 from tests.tiers import examples

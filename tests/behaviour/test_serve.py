@@ -16,9 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from pyiceberg.catalog import load_catalog
+from pyiceberg.exceptions import UnauthorizedError
 
-from bridge.cli.main import cli
-from bridge.errors import MetastoreUnavailable, PlanLost, PlannerUnavailable
+from bridge.app.cli.main import cli
+from bridge.kernel.errors import MetastoreUnavailable, PlanLost, PlannerUnavailable
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.process import choose_port
 from bridge.service.client import PlannerClient
@@ -95,7 +97,6 @@ def test_without_a_metastore_every_call_says_so(serve: Serve, tmp_path: Path) ->
             lambda: client.list_tables("db"),
             lambda: client.get_table("db", "t"),
             lambda: client.plan("db", "t"),
-            lambda: client.explain("db", "t"),
         ):
             with pytest.raises(MetastoreUnavailable) as error:
                 call()
@@ -181,3 +182,63 @@ def test_a_plan_finds_its_process(serve: Serve, tmp_path: Path) -> None:
         lines = [line for line in told.splitlines() if "by trino: demo.flights @ 1: " in line]
         assert len(lines) == plans, told
         stop(process)
+
+
+@pytest.mark.engine
+def test_the_iceberg_rest_catalog(serve: Serve, tmp_path: Path) -> None:
+    """Of two processes behind one port, with a token, over a real metastore."""
+    root = tmp_path / "flights"
+    for i in range(8):
+        path = root / f"k={i % 2}" / f"{i}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"x": [i, i + 100]}), path)
+        os.utime(path, (1e9, 1e9))
+    (tmp_path / "token").write_text("secret\n")
+    spec = MetastoreSpec(tmp_path / "metastore", port=0, in_memory=True)
+    with start_embedded_metastore(spec) as server:
+        at = ("--metastore-uri", f"thrift://127.0.0.1:{server.port}")
+        run = CliRunner().invoke
+        create = ["table", "create", "demo.flights", "--location", str(root), *at]
+        for words in (create, ["index", "build", "demo.flights", "--local", *at]):
+            done = run(cli, words)
+            assert done.exit_code == 0, done.output
+        port = choose_port(0, "http")
+        process, shared = serve(
+            "--processes",
+            "2",
+            "--http-port",
+            str(port),
+            "--freshness",
+            "snapshot",
+            *at,
+            SKIPBRIDGE_SERVICE_HTTP_TOKEN_FILE=str(tmp_path / "token"),
+        )
+        assert len(endpoints(shared, 2)) == 2
+        url = f"http://127.0.0.1:{port}"
+        with pytest.raises(UnauthorizedError):
+            load_catalog("no", type="rest", uri=url)
+        for _ in range(6):  # a new connection each: the kernel spreads them
+            catalog = load_catalog("sb", type="rest", uri=url, token="secret")
+            assert catalog.list_tables("demo") == [("demo", "flights")]
+            table = catalog.load_table("demo.flights")
+            scan = table.scan(row_filter="x >= 106 and k = 1")
+            assert scan.to_arrow().to_pylist() == [{"x": 107, "k": 1}]
+            assert len(list(scan.plan_files())) == 1 and table.scan().count() == 16
+        told = (tmp_path / "serve.log").read_text()
+        assert "by pyiceberg: demo.flights @ 1: " in told and "secret" not in told
+        stop(process)
+
+
+def test_an_empty_token_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("\n")
+    for path in ("token", "absent"):
+        done = subprocess.run(
+            [sys.executable, "-m", "bridge", "serve", "--port", "0", "--http-port", "1"],
+            capture_output=True,
+            text=True,
+            env=os.environ
+            | {"SKIPBRIDGE_SERVICE_HTTP_TOKEN_FILE": str(tmp_path / path)}
+            | {"SKIPBRIDGE_METASTORE_URI": "thrift://127.0.0.1:1"},
+            timeout=60,
+        )
+        assert done.returncode == 2 and "service.http_token_file" in done.stderr, done.stderr

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from bridge.errors import StorageFailure
+from bridge.kernel.errors import StorageFailure
 from bridge.storage.port import FileTable, join_listings
 from bridge.storage.routed import open_storage
-from bridge.table.directory_lister import DirectoryLister
-from bridge.table.freshness import Cached, Live
+from bridge.table.directory.freshness import Cached, Live
+from bridge.table.directory.lister import DirectoryLister
 from bridge.table.model import Partition, PartitionBatch
 from bridge.table.snapshot import Snapshot
 from tests.support.listing_trees import listed, open_snapshot, rows
@@ -151,7 +151,7 @@ def test_a_slow_store_is_listed_by_two_at_a_time(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No query waits for the rest of a listing and then for one of its own, unless many do."""
-    monkeypatch.setattr("bridge.table.directory_lister._is_local", lambda uri: False)
+    monkeypatch.setattr("bridge.table.directory.lister._is_local", lambda uri: False)
     numbers = everything(world)
     world.storage.leave = threading.Semaphore(0)
     queries = [world.run(world.arrive(), numbers)]
@@ -219,8 +219,8 @@ def test_queries_share_what_they_have_in_common(many: World) -> None:
 def test_a_small_query_does_not_wait_for_a_large_listing(
     many: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bridge.table.shared_listings._FEW", 2)
-    monkeypatch.setattr("bridge.table.shared_listings._LARGER", 2)
+    monkeypatch.setattr("bridge.table.directory.shared_listings._FEW", 2)
+    monkeypatch.setattr("bridge.table.directory.shared_listings._LARGER", 2)
     many.storage.leave = threading.Semaphore(1)
     first, second, third = (many.arrive() for _ in "abc")
     assert len(many.run(first, range(PARTITIONS)).result()) == PARTITIONS

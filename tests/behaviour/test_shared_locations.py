@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +12,23 @@ import pyarrow as pa
 import pytest
 
 from bridge.expression.nodes import AlwaysTrue, BoundReference
-from bridge.expression.text import parse_where
-from bridge.index.alter_index import change_settings
-from bridge.index.listed import owners_of
-from bridge.index.shard import FILES, read_files, write_files
-from bridge.index.store import new_id, next_generation
-from bridge.planner.aggregate_pushdown import aggregate
-from bridge.planner.aggregates import Aggregate, AggregateRequest
+from bridge.expression.parsing.text import parse_where
+from bridge.index.building.build import BuildReport, build_index
+from bridge.index.building.collect import ThreadCollector
+from bridge.indexing.table import report_build as told_report
+from bridge.kernel.config import Config
+from bridge.kernel.errors import InvalidUri
+from bridge.kernel.types import BIGINT, STRING
+from bridge.planner.answers.aggregate_pushdown import aggregate
+from bridge.planner.answers.aggregates import Aggregate, AggregateRequest
+from bridge.planner.answers.skippable_files import list_skippable_files
+from bridge.planner.answers.system_tables import system_table_rows
+from bridge.planner.answers.table_statistics import estimate, row_estimate
 from bridge.planner.request import ScanRequest, SortKey
 from bridge.planner.scan_plan import ScanPlan
-from bridge.planner.skippable_files import list_skippable_files
-from bridge.planner.system_tables import system_table_rows
-from bridge.planner.table_statistics import estimate, row_estimate
+from bridge.runtime.table_snapshot import table_files
+from bridge.storage.uri import canonical
 from bridge.table.model import Column
-from bridge.types import BIGINT, STRING
 from tests.support.lake import NAME, Lake, owned
 
 MODES = ("live", "cached(60s)", "snapshot")
@@ -122,50 +126,6 @@ def test_28_files_left_out_by_partition(lake: Lake) -> None:
         assert [path[-1] for path in found.paths.to_pylist()] == left_out, where
 
 
-def as_of_version_2(lake: Lake) -> None:
-    """Commits the index as the release before wrote it: one owner of each file."""
-    store = lake.store()
-    held = store.latest()
-    assert held is not None
-    shards = []
-    for shard in held.shards:
-        files = read_files(store.read_blob(shard.files))
-        owners = [owners_of(text)[0] for text in files["partition"].to_pylist()]
-        files = files.set_column(1, FILES.field("partition"), pa.array(owners, pa.large_string()))
-        content = write_files(files)
-        shards.append(replace(shard, files=store.put_blob(f"shards/{new_id()}", content)))
-    store.commit(
-        next_generation(
-            held, held.generation + 1, builder=new_id(), shards=tuple(shards), version=2
-        )
-    )
-
-
-def test_28_an_index_of_the_release_before(lake: Lake) -> None:
-    as_of_version_2(lake)
-    everything = ["p=a/f", "p=a/g", "p=b/f", "p=b/g", "p=c/h"]
-    for mode in MODES:
-        assert names(scan(lake, freshness=mode)) == everything, mode
-        assert names(scan(lake, "x = 10", freshness=mode)) == ["p=a/g", "p=b/g"], mode
-    change_settings(lake.store(), lambda held: replace(held, minmax_visible=False))
-    assert names(scan(lake, freshness="snapshot")) == everything
-    report = lake.build()  # what has several owners is read again, the rest is taken over
-    assert (report.committed, report.read) == (True, 2)
-    assert scan(lake, freshness="snapshot").snapshot.freshness == "snapshot"
-    assert names(scan(lake, freshness="snapshot")) == everything
-    assert not lake.build().committed
-
-
-def test_28_an_index_of_the_release_before_is_brought_up_by_a_refresh(lake: Lake) -> None:
-    del lake.locations["p=b"]
-    assert lake.build().committed
-    as_of_version_2(lake)
-    assert scan(lake, freshness="snapshot").snapshot.freshness == "live"
-    report = lake.build()
-    assert (report.committed, report.read) == (True, 0)
-    assert scan(lake, freshness="snapshot").snapshot.freshness == "snapshot"
-
-
 def nested(lake: Lake) -> None:
     lake.locations["p=c"] = lake.directory(("a",)) / "deep"
     lake.write("i", pa.table({"x": pa.array([30], pa.int64())}), ("c",))
@@ -195,3 +155,88 @@ def test_28_owners_change(lake: Lake, change: Callable[[Lake], None], kept: list
     for mode in MODES:
         assert names(scan(lake, freshness=mode)) == kept, mode
     assert not lake.build().committed
+
+
+@pytest.mark.rule("27")
+def test_partitions_that_cannot_be_listed_leave_the_others_to_the_index(tmp_path: Path) -> None:
+    """A file without a name, and a location that is no URI; both are named in each build."""
+    lake = Lake(tmp_path, (Column("x", BIGINT),), (KEY,))
+    lake.partition_values = [(str(p),) for p in range(7)]
+    for values in lake.partition_values:
+        lake.write("f", pa.table({"x": [int(values[0] or 0)]}), values)
+
+    def build() -> BuildReport:
+        table, config = lake.table(), Config({})
+        with table_files(config, lake.storage, lake, table, refuse=False) as files:
+            return build_index(table, files, lake.store(), collector=ThreadCollector(lake.storage))
+
+    def complete() -> bool:
+        manifest = lake.store().latest()
+        return manifest is not None and manifest.complete
+
+    assert build().files == 7 and complete()
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/t/p=2/\xff"))
+    odd.write_bytes(b"x")
+    lake.locations["p=4"] = Path(f"{tmp_path}/t/../t/p=4")
+    for removed in (2, 0):  # in each build
+        report = build()
+        assert [name for name, _ in report.refused] == ["p=2", "p=4"]
+        assert all(reason.startswith("INVALID_URI: ") for _, reason in report.refused)
+        assert "no name in UTF-8" in report.refused[0][1] and ".." in report.refused[1][1]
+        assert report.files == 5 and report.removed == removed and not report.failed
+        assert not complete(), "it does not name all files of the table"
+        assert names(scan(lake, "x = 3 AND p <> '2' AND p <> '4'")) == ["p=3/f"]
+        told: list[str] = []
+        assert len(told_report(report, "t", told.append)["refused"]) == 2
+        assert any("partition p=4: INVALID_URI: " in line for line in told)
+    odd.unlink()
+    del lake.locations["p=4"]
+    assert build().files == 7 and complete()
+    lake.locations |= {lake.name_of(v): Path(f"{tmp_path}/t/../t") for v in lake.partition_values}
+    with pytest.raises(InvalidUri):  # nothing is left to index
+        build()
+
+
+class _Away(Lake):
+    """Partitions at ``away`` are in a store that does not answer, one at ``nowhere`` is in none."""
+
+    def _uri(self, path: Path) -> str:
+        if path.name == "nowhere":
+            return canonical("nope://host/x")
+        away = path.name.startswith("away")
+        return f"hdfs://127.0.0.1:1/{path.name}" if away else super()._uri(path)
+
+
+@pytest.mark.full
+@pytest.mark.rule("27")
+def test_partitions_in_a_store_that_fails_leave_the_others_to_the_index(tmp_path: Path) -> None:
+    """Nobody asks that store for each of its partitions."""
+    lake = _Away(tmp_path, (Column("x", BIGINT),), (KEY,))
+    lake.partition_values = [(str(p),) for p in range(300)]
+    for values in lake.partition_values[:3]:
+        lake.write("f", pa.table({"x": [int(values[0] or 0)]}), values)
+    lake.locations = {f"p={p}": tmp_path / f"away{p}" for p in range(3, 300)}
+    lake.locations["p=77"] = tmp_path / "nowhere"
+    asked: list[int] = []
+    whole = lake.storage.list_many
+    lake.storage.list_many = lambda places, *a, **k: (asked.append(1), whole(places, *a, **k))[1]  # type: ignore[method-assign,attr-defined]
+
+    def build() -> BuildReport:
+        table = lake.table()
+        with table_files(Config({}), lake.storage, lake, table, refuse=False) as files:
+            return build_index(table, files, lake.store(), collector=ThreadCollector(lake.storage))
+
+    for _ in range(2):
+        report = build()
+        assert sorted(name for name, _ in report.refused) == sorted(lake.locations)
+        codes = Counter(reason.partition(":")[0] for _, reason in report.refused)
+        assert codes == {"STORAGE_ERROR": 296, "INVALID_URI": 1}
+        assert report.files == 3 and not report.failed and len(asked) <= 12
+        manifest = lake.store().latest()
+        assert manifest is not None and not manifest.complete
+        asked.clear()
+    assert names(scan(lake, "x = 1 AND p IN ('0', '1', '2')")) == ["p=1/f"]
+    lake.locations.clear()
+    assert build().files == 3
+    manifest = lake.store().latest()
+    assert manifest is not None and manifest.complete

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from bridge.index.build import build_index
-from bridge.index.collect import ThreadCollector
-from bridge.index.store import IndexStore
-from bridge.spark.build_index import SparkCollector
-from bridge.spark.session import open_session
+from bridge.index.building.build import build_index
+from bridge.index.building.collect import ThreadCollector
+from bridge.index.generations.store import IndexStore
+from bridge.indexing.spark_build import SparkCollector
+from bridge.runtime.spark_session import open_session
 from bridge.storage.routed import open_storage
-from bridge.table.directory_catalog import DirectoryCatalog
+from bridge.table.directory.catalog import DirectoryCatalog
 from bridge.table.model import Partition
 from tests.benchmark.data import small_files
 from tests.benchmark.figures import Figure

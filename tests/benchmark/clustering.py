@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from bridge.spark.session import open_session
+from bridge.runtime.spark_session import open_session
 from tests.benchmark import clustering_data as data
 from tests.benchmark.figures import Figure, median
 from tests.benchmark.trino import cluster

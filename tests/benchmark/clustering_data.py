@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bridge.clustering.eligibility import Limits
-from bridge.clustering.scheduling import Strategy
-from bridge.config import Config, Setting
-from bridge.jobs.cluster import run, schedule
+from bridge.clustering.commands.run import run, schedule
+from bridge.clustering.planning.eligibility import Limits
+from bridge.clustering.planning.scheduling import Strategy
+from bridge.kernel.config import Config, Setting
 from bridge.servers.maven import class_path, parse_artifact
 from tests.benchmark.data import root
 

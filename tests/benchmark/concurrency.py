@@ -23,9 +23,9 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bridge.config import Config, Setting
-from bridge.jobs.create_table import create_table
-from bridge.jobs.index_table import index_table
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
+from bridge.runtime.create_table import create_table
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.planner import start_planner
 from bridge.service.client import PlannerClient

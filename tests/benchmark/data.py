@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bridge.config import cache_dir
-from bridge.index.manifest import BELIEVED
-from bridge.index.store import IndexStore
+from bridge.index.generations.store import IndexStore
+from bridge.kernel.config import cache_dir
 
 SMALL_FILES = 39_000
+EVENTS = 77
 
 
 def root() -> Path:
@@ -28,9 +28,9 @@ def root() -> Path:
 
 
 def is_kept(store: IndexStore) -> bool:
-    """Whether there is an index of an earlier run that this version believes."""
-    held = store.latest()
-    return held is not None and all(shard.reader >= BELIEVED for shard in held.shards)
+    """Whether there is an index of an earlier run that this version reads."""
+    held, broken = store.readable()
+    return held is not None and broken is None
 
 
 def lineitem(scale: float) -> pa.Table:
@@ -75,6 +75,25 @@ def small_files(count: int = SMALL_FILES, *, floats: bool = False) -> Path:
         return table
 
     return _in_parts(f"lineitem-{count}{'-floats' if floats else ''}", count, rows)
+
+
+def events(count: int) -> Path:
+    """A year of events in the order of time, `EVENTS` in each of ``count`` zstd files."""
+
+    def rows() -> pa.Table:
+        rng = np.random.default_rng(5)
+        number = count * EVENTS
+        hours = np.arange(number) * (365 * 24) // number
+        return pa.table(
+            {
+                "date": pa.array((hours // 24 + 20_000).astype(np.int32), pa.date32()),
+                "hour": pa.array((hours % 24).astype(np.int32)),
+                "id": pa.array(rng.integers(0, 2**40, number)),
+                "delay": pa.array(rng.integers(-30, 300, number).astype(np.int32)),
+            }
+        )
+
+    return _in_parts(f"events-{count}", count, rows)
 
 
 def random_ids(count: int = 5_000) -> tuple[Path, list[int]]:

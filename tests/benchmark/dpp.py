@@ -19,12 +19,12 @@ from pathlib import Path
 
 import trino
 
-from bridge.config import Config, Setting
-from bridge.jobs.create_table import register_table
-from bridge.jobs.index_table import index_table
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
 from bridge.metastore.client import MetastoreClient
+from bridge.runtime.create_table import register_table
 from bridge.storage.routed import open_storage
-from bridge.table.directory_catalog import DirectoryCatalog
+from bridge.table.directory.catalog import DirectoryCatalog
 from bridge.table.model import TableName
 from tests.benchmark.data import small_files
 from tests.benchmark.figures import Figure

@@ -17,20 +17,20 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from bridge.config import Config, Setting
-from bridge.index.build import build_index
-from bridge.index.collect import Collector
-from bridge.index.registry import kind
-from bridge.index.store import IndexStore
-from bridge.jobs.plugin import build_plugin
-from bridge.jobs.segments import add, indexes, opened, tables, views
-from bridge.jobs.segments.opened import open_segments
+from bridge.index.building.build import build_index
+from bridge.index.building.collect import Collector
+from bridge.index.generations.store import IndexStore
+from bridge.index.kinds.registry import kind
+from bridge.kernel.config import Config, Setting
+from bridge.segments.commands import add, indexes, opened, tables, views
+from bridge.segments.commands.opened import open_segments
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.planner import start_planner
-from bridge.servers.trino_server import TrinoSpec, start_trino
-from bridge.storage.local import LocalStorage
+from bridge.storage.local_disk.local import LocalStorage
 from bridge.storage.port import Range
 from bridge.storage.routed import open_storage
+from bridge.trino.plugin import build_plugin
+from bridge.trino.server import TrinoSpec, start_trino
 from tests.benchmark import formats_data
 from tests.benchmark.external_data import COLUMNS, HOT, LINEITEM, facts, size
 from tests.benchmark.figures import Figure, interleaved, timed
@@ -165,8 +165,8 @@ def _trino(stack: ExitStack, scratch: Path, uri: str) -> Callable[[str], list[An
 
 def _builds(lines: tuple[int, int], runs: int) -> list[Figure]:
     """Min/max, a bloom filter, value lists and sketches of all columns; Spark scans as many."""
-    from bridge.spark.build_index import SparkCollector
-    from bridge.spark.session import open_session
+    from bridge.indexing.spark_build import SparkCollector
+    from bridge.runtime.spark_session import open_session
 
     session = open_session("local[2]")
     try:

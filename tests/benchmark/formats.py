@@ -15,16 +15,16 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from bridge.config import Config, Setting
-from bridge.jobs.create_table import register_table
-from bridge.jobs.index_table import index_table
-from bridge.jobs.plugin import build_plugin
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
+from bridge.kernel.types import parse_hive_type
 from bridge.metastore.client import MetastoreClient
+from bridge.runtime.create_table import register_table
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.planner import start_planner
-from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
-from bridge.table.model import Column, Table, TableName
-from bridge.types import parse_hive_type
+from bridge.table.model import CatalogTable, Column, TableName
+from bridge.trino.plugin import build_plugin
+from bridge.trino.server import TrinoSpec, start_trino, stock_plugins
 from tests.benchmark import formats_data
 from tests.benchmark.figures import Figure, interleaved, median
 from tests.benchmark.trino import asking
@@ -113,7 +113,7 @@ def _cluster(
                 for column, spelled in formats_data.columns(format)
             )
             full = TableName("bench", name)
-            found = Table(full, columns, (), f"file://{directory}", format=format)
+            found = CatalogTable(full, columns, (), f"file://{directory}", format=format)
             register_table(client, full, found, [])
     for name in (n for n in tables if n.endswith("_small")):
         started = time.perf_counter()

@@ -1,8 +1,7 @@
 """HiveServer2 4.0.1: a table of small files, hooked and not, beside one file with the same rows.
 
-Hooked and unhooked are two tables over the same directory, in the same server. The unhooked one is
-read in two kinds of sessions: with the hook of plans, and without. Fetch tasks (one
-thread opens file after file) and Tez (its local mode, within the server) are told apart. An
+A table is read in two kinds of sessions of the same server: with the hook of plans, and without.
+Fetch tasks (one thread opens file after file) and Tez (its local mode) are told apart. An
 unhooked query takes minutes, so that it is run once and after the hooked ones: whatever has
 been warmed up by then is in its favour. What it does there Hadoop's local file system makes dearer
 than HDFS would: without its native library it starts a process for every file that is listed.
@@ -21,26 +20,25 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bridge.clients.hive import HiveSession
-from bridge.config import Config, Setting
-from bridge.jobs.create_table import register_table
-from bridge.jobs.hive import hook_table, silent
-from bridge.jobs.hive_jar import build_jar
-from bridge.jobs.index_table import index_table
+from bridge.hive.jar import build_jar
+from bridge.hive.server import HiveSession
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
 from bridge.metastore.client import MetastoreClient
 from bridge.metastore.hooks import PLAN_HOOK
+from bridge.runtime.create_table import register_table
 from bridge.servers.embedded_metastore import MetastoreSpec
-from bridge.servers.hiveserver2 import (
+from bridge.servers.planner import start_planner
+from bridge.storage.routed import open_storage
+from bridge.table.directory.catalog import DirectoryCatalog
+from bridge.table.model import TableName
+from tests.benchmark.data import SMALL_FILES, small_files
+from tests.benchmark.figures import Figure, interleaved, timed
+from tests.support.servers.hiveserver2 import (
     HiveServer2Spec,
     start_hiveserver2,
     start_metastore_for_hiveserver2,
 )
-from bridge.servers.planner import start_planner
-from bridge.storage.routed import open_storage
-from bridge.table.directory_catalog import DirectoryCatalog
-from bridge.table.model import TableName
-from tests.benchmark.data import SMALL_FILES, small_files
-from tests.benchmark.figures import Figure, interleaved, timed
 
 MODES: Mapping[str, Mapping[str, str]] = {
     "fetch": {
@@ -71,12 +69,10 @@ class Hive:
     address: str
     sessions: dict[tuple[str, bool], HiveSession] = field(default_factory=dict)
 
-    def query(
-        self, mode: str, sql: str, table: str, hook_plans: bool = False
-    ) -> list[tuple[Any, ...]]:
-        """A table ``NAME_plans`` is ``NAME_plain`` read with the hook of plans."""
-        if table.endswith("_plans"):
-            table, hook_plans = table.removesuffix("_plans") + "_plain", True
+    def query(self, mode: str, sql: str, table: str) -> list[tuple[Any, ...]]:
+        """``NAME_hooked`` is ``NAME`` read with the hook of plans, ``NAME_plain`` without."""
+        table, _, how = table.rpartition("_")
+        hook_plans = how == "hooked"
         if (mode, hook_plans) not in self.sessions:
             hook = {"hive.exec.pre.hooks": PLAN_HOOK} if hook_plans else {}
             self.sessions[mode, hook_plans] = HiveSession(
@@ -88,9 +84,7 @@ class Hive:
 
 @contextmanager
 def cluster(directories: Mapping[str, Path], heap: str = "4g") -> Iterator[Hive]:
-    """Metastore, planner and HiveServer2; each directory is a table ``NAME_hooked`` and another
-    ``NAME_plain``.
-    """
+    """Metastore, planner and HiveServer2; each directory is a table."""
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         metastore = stack.enter_context(
@@ -105,19 +99,14 @@ def cluster(directories: Mapping[str, Path], heap: str = "4g") -> Iterator[Hive]
             for name, directory in directories.items():
                 catalog = DirectoryCatalog(open_storage(), f"file://{directory}")
                 found = catalog.table(catalog.name)
-                for suffix in ("hooked", "plain"):
-                    register_table(client, TableName("bench", f"{name}_{suffix}"), found, [])
+                register_table(client, TableName("bench", name), found, [])
             bare = Path(scratch / "bare")
             bare.mkdir()
             pq.write_table(pa.table({"k": [1, 2, 3]}), bare / "f.parquet")
             catalog = DirectoryCatalog(open_storage(), f"file://{bare}")
-            register_table(
-                client, TableName("bench", "bare_plain"), catalog.table(catalog.name), []
-            )
+            register_table(client, TableName("bench", "bare"), catalog.table(catalog.name), [])
         for name in directories:
-            table = f"bench.{name}_hooked"
-            index_table(config, table, local=True, progress=silent, say=print)
-            hook_table(config, table, dry_run=False, progress=silent)
+            index_table(config, f"bench.{name}", local=True, progress=lambda *_: None, say=print)
         planner = stack.enter_context(start_planner(scratch / "planner", uri))
         jar = build_jar("4.0.1", scratch / "jar", lambda line: None)
         server = stack.enter_context(
@@ -143,52 +132,9 @@ def run() -> list[Figure]:
     return _run([(SMALL_FILES, "≥ 50x"), (5000, "≥ 20x")], runs=9, pairs=3)
 
 
-def ways() -> list[Figure]:
-    """Hooked plans beside hooked tables, without the minutes that unhooked queries take."""
-    return _both_ways((SMALL_FILES, 5000), runs=15)
-
-
-def quick_ways() -> list[Figure]:
-    """The same on 200 files and 50."""
-    return _both_ways((200, 50), runs=3)
-
-
 def quick() -> list[Figure]:
     """`run` on 200 and 50 files, to see that it works."""
     return _run([(200, ""), (50, "")], runs=2, pairs=1)
-
-
-def _both_ways(sizes: Sequence[int], runs: int) -> list[Figure]:
-    directories = {f"f{count}": small_files(count) for count in sizes}
-    figures: list[Figure] = []
-    with cluster({**directories, "one": small_files(1)}) as hive:
-        ((order,),) = hive.query(
-            "Tez", f"SELECT min(l_orderkey) FROM TABLE WHERE {DAY}", "one_plain"
-        )
-        for mode in MODES:
-            for count in sizes:
-                sql = SELECTIVE[mode].replace("ORDER", str(order))
-                figures += _ways(hive, mode, sql, f"f{count}", f"{count:,} files, one day", runs)
-            all_match = "one file, every row group holds a match"
-            figures += _ways(hive, mode, UNSELECTIVE[mode], "one", all_match, runs)
-        figures.append(_without_index(hive, 20 * runs))
-    return figures
-
-
-def _ways(hive: Hive, mode: str, sql: str, table: str, title: str, runs: int) -> list[Figure]:
-    def ask(way: str) -> Callable[[], list[tuple[Any, ...]]]:
-        return lambda: hive.query(mode, sql, f"{table}_{way}")
-
-    plans, hooked = ask("plans"), ask("hooked")
-    assert plans() == hooked() == hive.query(mode, sql, "one_plain"), "the ways answer otherwise"
-    planned, altered, ratio = interleaved(plans, hooked, runs, 2)
-    title = f"{mode}, {title}"
-    print(f"{title}: plans hooked {planned:.3f} s, table hooked {altered:.3f} s", flush=True)
-    return [
-        Figure(f"{title}: plans hooked", planned),
-        Figure(f"{title}: table hooked", altered),
-        Figure(f"{title}: median ratio of {runs} pairs", ratio, "", "≤ 1.05"),
-    ]
 
 
 def _run(sizes: Sequence[tuple[int, str]], runs: int, pairs: int) -> list[Figure]:
@@ -206,6 +152,7 @@ def _run(sizes: Sequence[tuple[int, str]], runs: int, pairs: int) -> list[Figure
         for mode in MODES:
             figures += _unselective(hive, mode, f"f{fewest}", f"{fewest:,} files", pairs)
             figures += _unselective(hive, mode, "one", "one file", 5 * pairs)
+        figures.append(_without_index(hive, 100 * pairs))
     return figures
 
 
@@ -239,7 +186,7 @@ def _without_index(hive: Hive, pairs: int) -> Figure:
     def ask(table: str) -> Callable[[], object]:
         return lambda: hive.query("fetch", sql, table)
 
-    ours, stock, _ = interleaved(ask("bare_plans"), ask("bare_plain"), pairs, 5)
+    ours, stock, _ = interleaved(ask("bare_hooked"), ask("bare_plain"), pairs, 5)
     return Figure(
         f"fetch, a table without an index, the hook of plans costs (median of {pairs})",
         (ours - stock) * 1e3,

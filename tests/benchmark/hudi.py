@@ -22,19 +22,19 @@ from typing import Any
 import trino
 
 import bridge
-from bridge.config import Config, Setting
-from bridge.jobs.index_table import index_table
-from bridge.jobs.plugin import build_plugin
-from bridge.jobs.sync.job import SyncJob, run_job
-from bridge.jobs.sync.request import SyncRequest
+from bridge.clustering.hudi.spark import find_hudi_spark
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
 from bridge.metastore.client import MetastoreClient
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
-from bridge.servers.hudi_spark import find_hudi_spark
 from bridge.servers.planner import start_planner
-from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
-from bridge.table.hudi import TABLE_FORMAT
+from bridge.sync.job import SyncJob, run_job
+from bridge.sync.request import SyncRequest
+from bridge.table.hudi.format import TABLE_FORMAT
 from bridge.table.hudi.open_tables import OpenTables
 from bridge.table.model import TableName
+from bridge.trino.plugin import build_plugin
+from bridge.trino.server import TrinoSpec, start_trino, stock_plugins
 from tests.benchmark import hudi_data
 from tests.benchmark.data import root
 from tests.benchmark.figures import Figure, median

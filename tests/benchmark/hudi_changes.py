@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import bridge
-from bridge.table.hudi import TABLE_FORMAT
+from bridge.table.hudi.format import TABLE_FORMAT
 from bridge.table.hudi.open_tables import OpenTables
 from tests.benchmark.figures import Figure, median
 from tests.benchmark.hudi import cluster

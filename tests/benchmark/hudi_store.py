@@ -17,18 +17,18 @@ from typing import Any
 
 import trino
 
-from bridge.config import Config, Setting
-from bridge.jobs.index_table import index_table
-from bridge.jobs.plugin import build_plugin
-from bridge.jobs.sync.job import SyncJob, run_job
-from bridge.jobs.sync.request import SyncRequest
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
 from bridge.metastore.client import MetastoreClient
 from bridge.servers.embedded_metastore import start_embedded_metastore
 from bridge.servers.planner import start_planner
 from bridge.servers.process import LOOPBACK
-from bridge.servers.trino_server import TrinoSpec, start_trino
 from bridge.storage.routed import open_storage
+from bridge.sync.job import SyncJob, run_job
+from bridge.sync.request import SyncRequest
 from bridge.table.model import TableName
+from bridge.trino.plugin import build_plugin
+from bridge.trino.server import TrinoSpec, start_trino
 from tests.benchmark import hudi_data
 from tests.benchmark.data import root
 from tests.benchmark.figures import Figure, median

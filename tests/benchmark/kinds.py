@@ -12,20 +12,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bridge.expression.nodes import BoundPredicate, BoundReference, Op
-from bridge.file_formats.physical_column import PhysicalColumn, PhysicalType
-from bridge.index.build import build_index
+from bridge.formats.physical_column import PhysicalColumn, PhysicalType
+from bridge.index.building.build import build_index
+from bridge.index.generations.store import IndexStore
 from bridge.index.kinds.bloom import build, optimal_bytes
 from bridge.index.kinds.kind import KindStatistics
-from bridge.index.kinds.payload import Part, header_bytes, open_payload, rows_schema
+from bridge.index.kinds.payload import ShardPart, header_bytes, open_payload, rows_schema
+from bridge.index.kinds.registry import kind
 from bridge.index.kinds.xxh64 import ascending, hash_numbers
-from bridge.index.registry import kind
-from bridge.index.store import IndexStore
-from bridge.spark.build_index import SparkCollector
-from bridge.spark.session import open_session
+from bridge.indexing.spark_build import SparkCollector
+from bridge.kernel.types import BIGINT, TRINO
+from bridge.runtime.spark_session import open_session
 from bridge.storage.routed import open_storage
-from bridge.table.directory_catalog import DirectoryCatalog
+from bridge.table.directory.catalog import DirectoryCatalog
 from bridge.table.model import Partition
-from bridge.types import BIGINT, TRINO
 from tests.benchmark.figures import Figure, median, timed
 from tests.support.directories import in_directories
 
@@ -47,7 +47,7 @@ def _opened(name: str, rows: pa.Table, files: int, scratch: Path) -> KindStatist
     header, body = header_bytes(rows, kind(name).has_body)
     blobs = [store.put_blob("shards/header", header)]
     blobs += [store.put_blob("shards/body", body)] if body is not None else []
-    part = Part(blobs[0], blobs[1] if body is not None else None, np.arange(files))
+    part = ShardPart(blobs[0], blobs[1] if body is not None else None, np.arange(files))
     (scratch / "cache" / name).mkdir(parents=True, exist_ok=True)
     payload = open_payload("x", rows.schema, [part], files, store, scratch / "cache" / name)
     found = kind(name).open(definition, payload)

@@ -14,9 +14,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bridge.errors import EnvironmentMissing
 from bridge.expression.bind import bind
-from bridge.expression.text import parse_where
+from bridge.expression.parsing.text import parse_where
+from bridge.kernel.errors import EnvironmentMissing
+from bridge.kernel.types import TRINO, Field
 from bridge.metastore._gen import ttypes
 from bridge.metastore.adaptive_batch_size import AdaptiveBatchSize
 from bridge.metastore.batches import BatchSettings, BatchStream
@@ -26,12 +27,11 @@ from bridge.metastore.connection import Cancellation
 from bridge.planner.partitions import select_partitions
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.metastore_401 import start_metastore_401
-from bridge.servers.postgres import driver, start_postgres
 from bridge.servers.process import LOOPBACK
 from bridge.table.model import TableName
-from bridge.types import TRINO, Field
 from tests.benchmark.data import root
 from tests.benchmark.figures import Figure
+from tests.support.servers.postgres import driver, start_postgres
 
 LADDER = BatchSettings(adapt=False)
 ADAPTIVE = BatchSettings()

@@ -7,19 +7,19 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from bridge.expression.text import parse_where
-from bridge.file_formats.readers.parquet_statistics import Footer, FooterReader
-from bridge.index.build import build_index
-from bridge.index.collect import FileTask, Reading
-from bridge.index.shard import Collected, CollectedBuilder
-from bridge.index.store import IndexStore
+from bridge.expression.parsing.text import parse_where
+from bridge.formats.parquet.statistics import Footer, FooterReader
+from bridge.index.building.build import build_index
+from bridge.index.building.collect import FileTask, Reading
+from bridge.index.generations.shard import Collected, CollectedBuilder
+from bridge.index.generations.store import IndexStore
+from bridge.kernel.types import BIGINT
 from bridge.planner.index_view import IndexViews
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest
 from bridge.storage.routed import open_storage
-from bridge.table.directory_lister import DirectoryLister
-from bridge.table.model import Column, Partition, Table, TableName
-from bridge.types import BIGINT
+from bridge.table.directory.lister import DirectoryLister
+from bridge.table.model import CatalogTable, Column, Partition, TableName
 from tests.benchmark.data import is_kept, root
 from tests.benchmark.figures import Figure, median
 from tests.benchmark.planning import OneTable
@@ -54,7 +54,7 @@ def _footer() -> Footer:
 
 def run() -> list[Figure]:
     location = "file:///synthetic/million"
-    table = Table(TableName("bench", "million"), (Column("id", BIGINT),), (), location)
+    table = CatalogTable(TableName("bench", "million"), (Column("id", BIGINT),), (), location)
     storage = Listed(location, COUNT)
     store = IndexStore(open_storage(), f"file://{root()}/index-million")
     if not is_kept(store):

@@ -1,7 +1,8 @@
 """`skipbridge explain TABLE` in process, without an index: many partitions of one small file each.
 
 Beside the whole, what its two largest parts take alone: the partitions out of the metastore that
-PySpark includes, and their directories listed on local disk.
+PySpark includes, and their directories listed on local disk. With an index, what a query takes that
+one partition can answer, under each freshness.
 """
 
 from __future__ import annotations
@@ -16,15 +17,19 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bridge.api.session import Session
-from bridge.config import Config, Setting
-from bridge.jobs.create_table import register_table
+from bridge.app.api.session import Session
+from bridge.expression.parsing.text import parse_where
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
 from bridge.metastore.catalog import HiveCatalog
 from bridge.metastore.client import MetastoreClient
+from bridge.planner.request import ScanRequest
+from bridge.runtime.compose import planner_of, remembering
+from bridge.runtime.create_table import register_table
 from bridge.storage.routed import open_storage
-from bridge.table.directory_catalog import DirectoryCatalog
-from bridge.table.directory_lister import DirectoryLister
-from bridge.table.freshness import Live
+from bridge.table.directory.catalog import DirectoryCatalog
+from bridge.table.directory.freshness import Live
+from bridge.table.directory.lister import DirectoryLister
 from bridge.table.model import Partition, TableName
 from tests.benchmark.data import root
 from tests.benchmark.figures import Figure
@@ -72,7 +77,34 @@ def _measured(count: int) -> list[Figure]:
             _best(f"{count:,} directories listed", listing, listing_aim),
             _best(f"{count:,} partitions out of the metastore", metastore, ""),
             _best(f"{count:,} partitions explained", explain, whole_aim),
+            *_one_of_all(uri, scratch, count),
         ]
+
+
+def _one_of_all(uri: str, scratch: Path, count: int) -> list[Figure]:
+    """One partition kept by the bounds of a column, under each freshness, in a warm planner."""
+    settings = {
+        "metastore.uri": Setting(uri, "benchmark"),
+        "index.root": Setting(f"file://{scratch}/index", "benchmark"),
+        "planner.cache_dir": Setting(f"{scratch}/cache", "benchmark"),
+    }
+    config, storage = Config(settings), open_storage()
+    index_table(config, str(_TABLE), local=True, progress=lambda *_: None, say=lambda _: None)
+    aim = "≤ 300" if count == 20_000 else ""
+    predicate = parse_where(f"id = {count // 2}")[0]
+    figures = []
+    with HiveCatalog(MetastoreClient(uri)) as catalog:
+        planner = planner_of(config, remembering(config, catalog), storage)
+        for freshness in ("live", "cached(60s)", "snapshot"):
+
+            def plan(freshness: str = freshness) -> None:
+                opened = planner.plan(ScanRequest(_TABLE, predicate, freshness=freshness))
+                assert sum(map(len, opened.batches())) == 1
+
+            wanted = aim if freshness == "snapshot" else ""
+            figures.append(_best(f"{count:,} partitions, one kept: {freshness}", plan, wanted))
+        planner.lister.close()
+    return figures
 
 
 def _fetched(catalog: HiveCatalog) -> list[Partition]:
@@ -95,7 +127,7 @@ def _best(work: str, run: Callable[[], None], aim: str) -> Figure:
 
 def _made(count: int) -> Path:
     """The metastore of a table in so many partitions of one file each, made once."""
-    directory = root() / "tpc" / f"wide-{count}"
+    directory = root() / "tpc" / f"bounded-{count}"
     directory.mkdir(parents=True, exist_ok=True)
     metastore = directory / "metastore"
     with alone(directory):
@@ -104,11 +136,10 @@ def _made(count: int) -> Path:
         shutil.rmtree(directory)
         data = directory / "data"
         data.mkdir(parents=True)
-        pq.write_table(pa.table({"id": pa.array([1, 2, 3])}), directory / "part.parquet")
-        content = (directory / "part.parquet").read_bytes()
         for day in range(count):
             (data / f"day={day}").mkdir()
-            (data / f"day={day}" / "part-0.parquet").write_bytes(content)
+            rows = pa.table({"id": pa.array([day] * 3)})
+            pq.write_table(rows, data / f"day={day}" / "part-0.parquet")
         age(data)
         with new_metastore(metastore) as uri, MetastoreClient(uri) as client:
             client.create_database(SCHEMA)

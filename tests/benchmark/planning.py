@@ -11,18 +11,25 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from bridge.expression.nodes import Expression
-from bridge.expression.text import parse_where
-from bridge.index.build import build_index
-from bridge.index.collect import ThreadCollector
-from bridge.index.store import IndexStore
+from bridge.expression.parsing.text import parse_where
+from bridge.index.building.build import build_index
+from bridge.index.building.collect import ThreadCollector
+from bridge.index.generations.store import IndexStore
 from bridge.planner.index_view import IndexViews
 from bridge.planner.planner import Planner
-from bridge.planner.report import PruneReport
+from bridge.planner.reports.report import PruneReport
 from bridge.planner.request import ScanRequest
 from bridge.storage.routed import open_storage
-from bridge.table.directory_catalog import DirectoryCatalog
-from bridge.table.directory_lister import DirectoryLister
-from bridge.table.model import Catalog, Partition, PartitionBatch, PartitionFetch, Table, TableName
+from bridge.table.directory.catalog import DirectoryCatalog
+from bridge.table.directory.lister import DirectoryLister
+from bridge.table.model import (
+    Catalog,
+    CatalogTable,
+    Partition,
+    PartitionBatch,
+    PartitionFetch,
+    TableName,
+)
 from tests.benchmark.data import is_kept, root, small_files
 from tests.benchmark.figures import Figure, median, timed
 from tests.support.directories import in_directories
@@ -33,7 +40,7 @@ DAY = "l_shipdate >= DATE '1995-06-17' AND l_shipdate < DATE '1995-06-18'"
 class OneTable:
     """A catalogue of one unpartitioned table: what is measured is the planner, not a metastore."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: CatalogTable) -> None:
         self._table = table
 
     def schemas(self) -> list[str]:
@@ -42,13 +49,13 @@ class OneTable:
     def tables(self, schema: str) -> list[str]:
         return [self._table.name.table]
 
-    def table(self, name: TableName, age: float = 0.0) -> Table:
+    def table(self, name: TableName, age: float = 0.0) -> CatalogTable:
         return self._table
 
-    def partition_names(self, table: Table, age: float = 0.0) -> list[str]:
+    def partition_names(self, table: CatalogTable, age: float = 0.0) -> list[str]:
         return [""]
 
-    def partitions(self, table: Table, names: list[str], age: float = 0.0) -> PartitionFetch:
+    def partitions(self, table: CatalogTable, names: list[str], age: float = 0.0) -> PartitionFetch:
         return _Once(PartitionBatch((Partition("", (), table.location),)))
 
 
@@ -66,7 +73,7 @@ class _Once:
         """Nothing is under way."""
 
 
-def indexed(directory: Path, index: Path) -> tuple[Catalog, Callable[[], IndexViews], Table]:
+def indexed(directory: Path, index: Path) -> tuple[Catalog, Callable[[], IndexViews], CatalogTable]:
     """The directory as a table with an index (built here if there is none)."""
     storage = open_storage()
     found = DirectoryCatalog(storage, f"file://{directory}")
@@ -83,7 +90,7 @@ def indexed(directory: Path, index: Path) -> tuple[Catalog, Callable[[], IndexVi
     return OneTable(table), lambda: IndexViews(lambda t: store, cache, 60.0), table
 
 
-def plan(planner: Planner, table: Table, where: str, freshness: str) -> PruneReport:
+def plan(planner: Planner, table: CatalogTable, where: str, freshness: str) -> PruneReport:
     """One scan planned to its end; the survivors' paths are made."""
     # Engines send a parsed predicate: SQL text is not part of planning.
     predicate = parsed(where)

@@ -24,15 +24,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bridge.file_formats.physical_column import PhysicalColumn, PhysicalType, encode
-from bridge.index.build import build_index
-from bridge.index.collect import FileTask, Reading
-from bridge.index.pack import Loaded
-from bridge.index.shard import COLUMNS, OUTCOME, Collected
-from bridge.index.snapshot import IndexSnapshot
-from bridge.index.store import IndexStore
+from bridge.formats.physical_column import PhysicalColumn, PhysicalType, encode
+from bridge.index.building.build import build_index
+from bridge.index.building.collect import FileTask, Reading
+from bridge.index.generations.shard import COLUMNS, OUTCOME, Collected
+from bridge.index.generations.store import IndexStore
+from bridge.index.reading.pack import Loaded
+from bridge.index.reading.snapshot import IndexSnapshot
 from bridge.storage.routed import open_storage
-from bridge.table.model import Partition, Table, TableName
+from bridge.table.model import CatalogTable, Partition, TableName
 from tests.benchmark.cold import drop, median_cold
 from tests.benchmark.data import is_kept, root
 from tests.benchmark.figures import Figure, median
@@ -139,7 +139,7 @@ class Ours:
         if not is_kept(self._store):
             location = "file:///synthetic/rfc27"
             build_index(
-                Table(TableName("bench", "rfc27"), (), (), location),
+                CatalogTable(TableName("bench", "rfc27"), (), (), location),
                 in_directories([Partition("", (), location)], Listed(location, FILES)),  # type: ignore[arg-type]
                 self._store,
                 collector=_Builder(),

@@ -26,20 +26,20 @@ import psutil
 import pyarrow as pa
 
 from bridge.expression.nodes import Expression
-from bridge.expression.text import parse_where
-from bridge.file_formats.physical_column import PhysicalColumn, PhysicalType
-from bridge.index.compact import write_shard
-from bridge.index.local_cache import CacheLimits
-from bridge.index.manifest import Shard
-from bridge.index.shard import COLUMNS, FILES
-from bridge.index.store import IndexStore, new_id, next_generation
+from bridge.expression.parsing.text import parse_where
+from bridge.formats.physical_column import PhysicalColumn, PhysicalType
+from bridge.index.generations.compact import write_shard
+from bridge.index.generations.manifest import Shard
+from bridge.index.generations.shard import COLUMNS, FILES
+from bridge.index.generations.store import IndexStore, new_id, next_generation
+from bridge.index.reading.local_cache import CacheLimits
+from bridge.kernel.types import BIGINT, STRING
 from bridge.planner.index_view import IndexViews
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest
 from bridge.storage.routed import open_storage
-from bridge.table.directory_lister import DirectoryLister
-from bridge.table.model import Column, Table, TableName
-from bridge.types import BIGINT, STRING
+from bridge.table.directory.lister import DirectoryLister
+from bridge.table.model import CatalogTable, Column, TableName
 from tests.benchmark.cold import disk_rate, drop, median_cold
 from tests.benchmark.data import is_kept, root
 from tests.benchmark.figures import Figure, median, timed
@@ -50,7 +50,7 @@ NUMBERS = ("id", "day", "key", "a", "b", "c", "d")
 _LONG = PhysicalType("INT64", "int", 64)
 _TEXT = PhysicalType("BYTE_ARRAY", "string")
 _LOCATION = "file:///synthetic/scale"
-TABLE = Table(
+TABLE = CatalogTable(
     TableName("bench", "scale"),
     (*(Column(name, BIGINT) for name in NUMBERS), Column("name", STRING)),
     (),

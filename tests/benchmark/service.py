@@ -16,24 +16,24 @@ import numpy as np
 import psutil
 import pyarrow as pa
 
-from bridge.config import Config, Setting
-from bridge.jobs.create_table import register_table
-from bridge.jobs.index_table import index_table
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
+from bridge.kernel.types import BIGINT
 from bridge.metastore.client import MetastoreClient
 from bridge.planner.index_view import IndexViews
 from bridge.planner.planner import Planner
+from bridge.planner.splits.coalesce import SplitSettings
+from bridge.runtime.create_table import register_table
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.planner import start_planner
 from bridge.service.client import PlannerClient
 from bridge.service.handler import PlannerHandler
 from bridge.service.server import PlannerServer
-from bridge.splits.coalesce import SplitSettings
 from bridge.storage.port import FileTable
 from bridge.storage.routed import open_storage
-from bridge.table.directory_catalog import DirectoryCatalog
-from bridge.table.directory_lister import DirectoryLister
-from bridge.table.model import Column, Table, TableName
-from bridge.types import BIGINT
+from bridge.table.directory.catalog import DirectoryCatalog
+from bridge.table.directory.lister import DirectoryLister
+from bridge.table.model import CatalogTable, Column, TableName
 from tests.benchmark.data import root, small_files
 from tests.benchmark.figures import Figure, percentile
 from tests.benchmark.java import run_java
@@ -149,7 +149,9 @@ class _Synthetic:
 
 def wire(count: int = 1_000_000) -> list[Figure]:
     """From `plan` sent to the last split decoded by the Python client, nothing coalesced."""
-    table = Table(TableName("bench", "synthetic"), (Column("id", BIGINT),), (), "file:///warehouse")
+    table = CatalogTable(
+        TableName("bench", "synthetic"), (Column("id", BIGINT),), (), "file:///warehouse"
+    )
     storage = _Synthetic(count)
     views = IndexViews(_no_index, root() / "cache", 60.0)
     planner = Planner(OneTable(table), views, DirectoryLister(storage), metadata_ttl=60.0)  # type: ignore[arg-type]
@@ -189,7 +191,7 @@ def _java_rate(port: str, count: int) -> list[Figure]:
     ]
 
 
-def _no_index(table: Table) -> object:
+def _no_index(table: CatalogTable) -> object:
     raise FileNotFoundError("no index: splits alone are measured")
 
 

@@ -16,16 +16,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from bridge.index.build import BuildReport, build_index
-from bridge.index.collect import Collector, Nan, ThreadCollector
+from bridge.index.building.build import BuildReport, build_index
+from bridge.index.building.collect import Collector, Nan, ThreadCollector
+from bridge.index.generations.store import IndexStore
 from bridge.index.kinds.definition import IndexSettings
-from bridge.index.registry import kind
-from bridge.index.store import IndexStore
-from bridge.spark.build_index import SparkCollector
-from bridge.spark.session import open_session
+from bridge.index.kinds.registry import kind
+from bridge.indexing.spark_build import SparkCollector
+from bridge.runtime.spark_session import open_session
 from bridge.storage.routed import open_storage
-from bridge.table.directory_catalog import DirectoryCatalog
-from bridge.table.model import Partition, Table
+from bridge.table.directory.catalog import DirectoryCatalog
+from bridge.table.model import CatalogTable, Partition
 from tests.benchmark.data import SMALL_FILES, root, small_files
 from tests.benchmark.figures import Figure, timed
 from tests.support.directories import in_directories
@@ -83,7 +83,7 @@ class _World:
 
     def build(self, collector: Collector, name: str, nan: Nan, *indexes: str) -> BuildReport:
         storage = open_storage(options=self.options)
-        table = Table(DirectoryCatalog(storage, _TABLE).name, (), (), _TABLE)
+        table = CatalogTable(DirectoryCatalog(storage, _TABLE).name, (), (), _TABLE)
         defined = IndexSettings(
             tuple(kind(k).define(on) for k, _, on in (i.partition(":") for i in indexes))
         )

@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,21 +22,21 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bridge.clients.hive import HiveSession
-from bridge.jobs.sync.request import SyncRequest, SyncSettings
-from bridge.jobs.sync.table import TableSync
+from bridge.hive.server import HiveSession
 from bridge.metastore.calls import MetastoreSettings
 from bridge.metastore.client import MetastoreClient
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
-from bridge.servers.hiveserver2 import (
+from bridge.servers.process import LOOPBACK
+from bridge.storage.local_disk.local import LocalStorage
+from bridge.sync.request import SyncRequest, SyncSettings
+from bridge.sync.table import TableSync
+from bridge.table.model import TableName
+from tests.benchmark.figures import Figure, timed
+from tests.support.servers.hiveserver2 import (
     HiveServer2Spec,
     start_hiveserver2,
     start_metastore_for_hiveserver2,
 )
-from bridge.servers.process import LOOPBACK
-from bridge.storage.local import LocalStorage
-from bridge.table.model import TableName
-from tests.benchmark.figures import Figure, timed
 
 _CHANGED = 10
 _COLUMNS = "id bigint, name string, price double, flag boolean, a int, b int, c string, d date"
@@ -86,7 +87,8 @@ def _beside_msck(base: Path, lake: _Lake, runs: int) -> list[Figure]:
             for number in range(runs):
                 _syncs(client, lake, f"sync{number}", ours)
                 _repairs(session, lake, f"msck{number}", msck)
-        figures += [Figure("peak memory of the command", _peak(uri, lake), "MB", "bounded")]
+        _, peak = command(uri, "command", "--location", str(lake.root))
+        figures += [Figure("peak memory of the command", peak, "MB", "bounded")]
     for work, seconds in ours.items():
         aim = "≤ 2" if "nothing" in work else ""
         figures.append(Figure(f"{work}: sync", statistics.median(seconds), "s", aim))
@@ -188,12 +190,13 @@ def _repairs(
         seconds.setdefault(some, []).append(repair(lake.partitions))
 
 
-def _peak(uri: str, lake: _Lake) -> float:
-    """Largest resident memory of `skipbridge sync` of a new table, in MB."""
+def command(uri: str, table: str, *options: str) -> tuple[float, float]:
+    """Runs `skipbridge sync` of a table: its seconds, and its largest resident memory in MB."""
+    started = time.perf_counter()
     process = subprocess.Popen(
         [
-            *(sys.executable, "-m", "bridge", "sync", "bench.command"),
-            *("--location", str(lake.root), "--metastore-uri", uri),
+            *(sys.executable, "-m", "bridge", "sync", f"bench.{table}", *options),
+            *("--metastore-uri", uri),
         ],
         stdout=subprocess.DEVNULL,
         env={**os.environ, "SKIPBRIDGE_CONFIG": os.devnull},
@@ -205,4 +208,4 @@ def _peak(uri: str, lake: _Lake) -> float:
             peak = max(peak, watched.memory_info().rss)
             process.wait(0.02)
     assert process.returncode == 0
-    return peak / 1e6
+    return time.perf_counter() - started, peak / 1e6

@@ -25,9 +25,9 @@ from typing import Any
 
 import trino
 
-from bridge.jobs.plugin import build_plugin
 from bridge.servers.planner import start_planner
-from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
+from bridge.trino.plugin import build_plugin
+from bridge.trino.server import TrinoSpec, start_trino, stock_plugins
 from tests.benchmark import tpc_data
 from tests.benchmark.figures import Figure, show, timed
 from tests.benchmark.tpc_data import Layout, over_thrift, served

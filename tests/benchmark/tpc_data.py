@@ -22,13 +22,13 @@ from typing import Any
 import trino
 
 import bridge
-from bridge.config import Config, Setting
-from bridge.jobs.index_table import index_table
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
 from bridge.metastore.client import MetastoreClient
+from bridge.runtime.spark_session import open_session
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.maven import Artifact, artifact_file
-from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
-from bridge.spark.session import open_session
+from bridge.trino.server import TrinoSpec, start_trino, stock_plugins
 from tests.benchmark.data import root
 from tests.support.tpc import SALES, TABLES, by_date, by_month, day_ranges, month_slices
 

@@ -10,18 +10,18 @@ from typing import Any
 
 import trino
 
-from bridge.config import Config, Setting
 from bridge.index.kinds.request import RequestedIndexes
-from bridge.jobs.create_table import register_table
-from bridge.jobs.index_table import NOTHING_NEW, index_table
-from bridge.jobs.plugin import build_plugin
+from bridge.indexing.table import NOTHING_NEW, index_table
+from bridge.kernel.config import Config, Setting
 from bridge.metastore.client import MetastoreClient
+from bridge.runtime.create_table import register_table
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.planner import start_planner
-from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
 from bridge.storage.routed import open_storage
-from bridge.table.directory_catalog import DirectoryCatalog
+from bridge.table.directory.catalog import DirectoryCatalog
 from bridge.table.model import TableName
+from bridge.trino.plugin import build_plugin
+from bridge.trino.server import TrinoSpec, start_trino, stock_plugins
 from tests.benchmark.data import large_files, random_ids, small_files
 from tests.benchmark.figures import Figure, interleaved, median
 from tests.benchmark.java import run_java

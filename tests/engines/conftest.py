@@ -6,31 +6,31 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-from bridge.clients.hive import HiveSession
-from bridge.config import Config, Setting
-from bridge.jobs.create_table import register_table
-from bridge.jobs.index_table import index_table
+from bridge.hive.server import HiveSession
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
 from bridge.metastore.client import MetastoreClient
+from bridge.runtime.create_table import register_table
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
-from bridge.servers.hiveserver2 import (
+from bridge.servers.process import LOOPBACK, Server, choose_port
+from bridge.table.model import TableName
+from bridge.trino.server import TrinoSpec, start_trino, stock_plugins
+from tests.engines.everything import Everything, write_everything
+from tests.engines.stack import LIGHT_JVM, ZONE, Stack
+from tests.engines.stock_readers import RunningSpark
+from tests.engines.store_stack import Stores, running_stores
+from tests.support.built import built_jar, built_plugin
+from tests.support.servers.hiveserver2 import (
     HiveServer2Spec,
     start_hiveserver2,
     start_metastore_for_hiveserver2,
 )
-from bridge.servers.process import LOOPBACK, Server, choose_port
-from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
-from bridge.table.model import TableName
-from tests.engines.everything import Everything, write_everything
-from tests.engines.stack import LIGHT_JVM, ZONE, Stack
-from tests.engines.store_stack import Stores, running_stores
-from tests.support.built import built_jar, built_plugin
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +103,14 @@ def metastore_401(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningM
         yield RunningMetastore(server, directory / "warehouse")
 
 
-class Way(StrEnum):
-    """How Hive comes to read through skipbridge's input formats."""
-
-    PLANS = "plans"
-    RECORDS = "records"
-
-
-@pytest.fixture(scope="module", params=list(Way))
-def way(request: pytest.FixtureRequest) -> Way:
-    """Each test that uses it asks in both ways."""
-    found: Way = request.param
-    return found
+@pytest.fixture(scope="module")
+def own_spark(
+    metastore_401: RunningMetastore, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningSpark]:
+    """A Spark of the module's own: it has statements open while others are at work."""
+    running = RunningSpark(metastore_401.uri, tmp_path_factory.mktemp("spark"))
+    yield running
+    running.close()
 
 
 @pytest.fixture(scope="session")

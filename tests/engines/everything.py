@@ -16,9 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bridge.table.model import Column, Partition, Table, TableName
-from bridge.table.partition import NULL_MARKER, partition_name
-from bridge.types import (
+from bridge.kernel.types import (
     BIGINT,
     BINARY,
     BOOLEAN,
@@ -35,6 +33,8 @@ from bridge.types import (
     parse_hive_type,
     varchar,
 )
+from bridge.table.model import CatalogTable, Column, Partition, TableName
+from bridge.table.partition import NULL_MARKER, partition_name
 
 ROWS_PER_FILE = 25
 FILES_PER_PARTITION = 6
@@ -121,7 +121,7 @@ def _row(i: int) -> dict[str, object]:
 class Everything:
     """The table: its description, its partitions, and all rows in memory (with p and q)."""
 
-    table: Table
+    table: CatalogTable
     partitions: list[Partition]
     rows: pa.Table
     files: int
@@ -155,7 +155,7 @@ def write_everything(root: Path, name: TableName) -> Everything:
         (directory / "_SUCCESS").write_text("not data")
         (directory / "empty.parquet").write_bytes(b"")
     keys = (Column("p", STRING), Column("q", INTEGER))
-    table = Table(name, COLUMNS, keys, f"file://{root}")
+    table = CatalogTable(name, COLUMNS, keys, f"file://{root}")
     return Everything(table, partitions, pa.concat_tables(pieces), files)
 
 

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bridge.servers.hiveserver2 import (
-    CONTAINER_ARTIFACTS,
-    OPENED_FOR_PLANS,
-    HiveServer2Spec,
-    start_hiveserver2,
-)
 from bridge.servers.java import ADD_OPENS
 from bridge.servers.maven import class_path
 from tests.engines.conftest import RunningHiveServer2, RunningMetastore
 from tests.engines.hive_stack import PRUNING, TEZ, HookedHive, Scan, scans_in
 from tests.support.hdfs import start_hdfs
+from tests.support.servers.hiveserver2 import (
+    CONTAINER_ARTIFACTS,
+    OPENED_FOR_PLANS,
+    HiveServer2Spec,
+    start_hiveserver2,
+)
 from tests.support.yarn import Yarn, start_yarn
 
 # No answer of the planner is late, however busy the machine is.

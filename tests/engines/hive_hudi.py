@@ -21,11 +21,10 @@ import numpy as np
 import pyarrow as pa
 from pyhive.exc import OperationalError
 
-from bridge.config import Config, Setting
-from bridge.jobs.index_table import index_table
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
 from bridge.metastore.client import MetastoreClient
-from bridge.planner.skippable_files import SkippableFiles
-from bridge.servers.hiveserver2 import HiveServer2Spec, start_hiveserver2
+from bridge.planner.answers.skippable_files import SkippableFiles
 from bridge.servers.maven import artifact_file, parse_artifact
 from bridge.service._gen import ttypes
 from bridge.service.skippable_files import encode_skippable_files
@@ -37,6 +36,7 @@ from tests.support.hudi_fixtures import Answer as Spark
 from tests.support.hudi_fixtures import HudiFixture
 from tests.support.hudi_registration import table_name
 from tests.support.hudi_sync import sync_hudi
+from tests.support.servers.hiveserver2 import HiveServer2Spec, start_hiveserver2
 
 HUDI = (
     "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0",

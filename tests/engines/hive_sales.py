@@ -9,8 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bridge.table.model import Column, Partition, Table, TableName
-from bridge.types import (
+from bridge.kernel.types import (
     BIGINT,
     BOOLEAN,
     DATE,
@@ -24,6 +23,7 @@ from bridge.types import (
     parse_hive_type,
     varchar,
 )
+from bridge.table.model import CatalogTable, Column, Partition, TableName
 
 FILES = 12
 ROWS = 20
@@ -84,7 +84,7 @@ def row(k: int) -> dict[str, object]:
     }
 
 
-def write_sales(root: Path, name: TableName) -> tuple[Table, list[Partition]]:
+def write_sales(root: Path, name: TableName) -> tuple[CatalogTable, list[Partition]]:
     """Twelve files of twenty rows in three partitions of an int key."""
     partitions = []
     for p in range(PARTITIONS):
@@ -95,4 +95,4 @@ def write_sales(root: Path, name: TableName) -> tuple[Table, list[Partition]]:
             file = p * (FILES // PARTITIONS) + i
             rows = [row(k) for k in range(file * ROWS, (file + 1) * ROWS)]
             pq.write_table(pa.Table.from_pylist(rows, _SCHEMA), directory / f"f{file:02d}.parquet")
-    return Table(name, COLUMNS, (Column("p", INTEGER),), f"file://{root}"), partitions
+    return CatalogTable(name, COLUMNS, (Column("p", INTEGER),), f"file://{root}"), partitions

@@ -1,8 +1,4 @@
-"""Hive and a planner together: hooked tables beside the same files unhooked.
-
-There are two ways to hook: `hive hook` changes the records of tables, the hook at plan level
-changes each query's plan. Tests that ask for both take the fixture `way`.
-"""
+"""Hive and a planner together: queries with hooked plans beside the same unhooked."""
 
 from __future__ import annotations
 
@@ -16,25 +12,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bridge.clients.hive import HiveSession
-from bridge.config import Config, Setting
-from bridge.jobs.create_table import register_table
-from bridge.jobs.hive import hook_table
-from bridge.jobs.index_table import index_table
-from bridge.jobs.serve import RunningService
+from bridge.app.serve import RunningService
+from bridge.hive.server import HiveSession
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
 from bridge.metastore.client import MetastoreClient
 from bridge.metastore.hooks import PLAN_HOOK
+from bridge.runtime.create_table import register_table
 from bridge.servers.process import LOOPBACK
 from bridge.service._gen import ttypes
 from bridge.service.codec import PROTOCOL
-from bridge.table.model import Partition, Table, TableName
-from tests.engines.conftest import RunningHiveServer2, Way
+from bridge.table.model import CatalogTable, Partition, TableName
+from tests.engines.conftest import RunningHiveServer2
 
 FETCH = {"hive.fetch.task.conversion": "more"}
 TEZ = {"hive.fetch.task.conversion": "none"}
 PRUNING = "skipbridge.pruning_enabled"
 _READ = re.compile(r"skipbridge: (\S+) reads (\d+) of (\d+) files \(generation (-?\d+), query")
 HOOK = PLAN_HOOK
+_HOOKED = {"hive.exec.pre.hooks": HOOK, "skipbridge.hook.refresh.ms": "300"}
 Select = Callable[[ttypes.PlanRequest], ttypes.SkippableFiles]
 
 
@@ -90,11 +86,11 @@ class PlannerUnderTest:
 
 @contextmanager
 def hooked_hive(
-    server: RunningHiveServer2, cache: Path, way: Way = Way.RECORDS
+    server: RunningHiveServer2, cache: Path, hook: bool = True
 ) -> Iterator[tuple[HookedHive, PlannerUnderTest]]:
     """Hive's sessions know the planner that comes with them."""
     with planner_under_test(server.metastore.uri, cache) as planner:
-        hive = HookedHive(server, planner.endpoint, way)
+        hive = HookedHive(server, planner.endpoint, hook)
         try:
             yield hive, planner
         finally:
@@ -128,11 +124,15 @@ def planner_under_test(metastore_uri: str, cache: Path) -> Iterator[PlannerUnder
 
 @dataclass(slots=True)
 class HookedHive:
-    """A HiveServer2 whose sessions know a planner; a session for each combination of settings."""
+    """A HiveServer2 whose sessions know a planner; a session for each combination of settings.
+
+    Attributes:
+        hook: False for what needs the jar alone: tables of segments and of storage handlers.
+    """
 
     server: RunningHiveServer2
     planner: str
-    way: Way = Way.RECORDS
+    hook: bool = True
     _sessions: dict[tuple[tuple[str, str], ...], HiveSession] = field(default_factory=dict)
 
     @property
@@ -141,7 +141,7 @@ class HookedHive:
 
     def ask(self, sql: str, settings: Mapping[str, str] = FETCH) -> Answer:
         """Runs one statement; the planner's address is a setting of the session."""
-        asked = {"skipbridge.planner": self.planner, **self._hook(), **settings}
+        asked = {"skipbridge.planner": self.planner, **(_HOOKED if self.hook else {}), **settings}
         key = tuple(sorted(asked.items()))
         if key not in self._sessions:
             address = f"{LOOPBACK}:{self.server.server.port}"
@@ -159,16 +159,8 @@ class HookedHive:
         """The same with pruning off."""
         return self.ask(sql, {**settings, PRUNING: "false"}).rows
 
-    def _hook(self) -> dict[str, str]:
-        if self.way is Way.RECORDS:
-            return {}
-        return {"hive.exec.pre.hooks": HOOK, "skipbridge.hook.refresh.ms": "300"}
-
-    def index_and_hook(self, name: TableName) -> None:
-        """Indexes a table, and hooks it in this Hive's way."""
-        config = index(self.metastore_uri, name)
-        if self.way is Way.RECORDS:
-            hook_table(config, str(name), dry_run=False, progress=_silent)
+    def build_index(self, name: TableName) -> None:
+        index(self.metastore_uri, name)
 
     def forget(self, schema: str) -> None:
         """Drops a schema with its tables; files of external tables stay."""
@@ -195,7 +187,7 @@ def age(root: Path) -> None:
                 os.utime(Path(directory, name), (past, past))
 
 
-def register(uri: str, name: TableName, like: Table, partitions: list[Partition]) -> None:
+def register(uri: str, name: TableName, like: CatalogTable, partitions: list[Partition]) -> None:
     """Registers a table over files that exist."""
     with MetastoreClient(uri) as client:
         if name.schema not in client.get_all_databases():

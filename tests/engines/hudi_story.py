@@ -7,11 +7,12 @@ with a line that begins with ``@@``.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
-from tests.fixtures.hudi import session
+from tests.fixtures.hudi import session, view
 
 _ROWS = "id int, name string, price double, ts bigint, day string"
 
@@ -32,6 +33,37 @@ class Story:
         ]
         frame = self._spark.createDataFrame(rows, _ROWS).repartition(asked.get("files", 1))
         table.write(frame, asked.get("operation", "insert"), **asked.get("more", {}))
+
+    def commit(self, asked: dict[str, Any]) -> str:
+        """One write of rows of (id, ts, day); returns its instant.
+
+        With ``dies`` the writer dies before it completes the instant.
+        """
+        path = Path(asked["path"])
+        table = session.Table(self._spark, path, path.name, self._bundle)
+        table.define(asked["kind"], schema=_ROWS, **asked.get("options", {}))
+        rows = [(i, f"n{i}", float(i), ts, day) for i, ts, day in asked["rows"]]
+        table.write(rows, asked["operation"])
+        instant = re.split(r"[_.]", table.completed()[-1].name)[0]
+        if asked.get("dies"):
+            table.lose_last_commit()
+        return instant
+
+    def call(self, asked: dict[str, Any]) -> list[Any]:
+        """A procedure of Hudi's; ``{t}`` in its text is the table's name."""
+        path = Path(asked["path"])
+        name = f"{path.parent.name}_{path.name}".replace("-", "_")
+        self._spark.sql(f"CREATE TABLE IF NOT EXISTS {name} USING hudi LOCATION '{path}'")
+        self._spark.sql("SET hoodie.metadata.enable=false")  # 0.15.0 restores only without
+        try:
+            rows = self._spark.sql(asked["sql"].format(t=name)).collect()
+            return [[*map(str, row)] for row in rows]
+        finally:
+            self._spark.sql("RESET hoodie.metadata.enable")
+
+    def partitions(self, asked: dict[str, Any]) -> list[str]:
+        """The partitions that hold a file slice, by Hudi's own view of the timeline."""
+        return view.partitions(self._spark, Path(asked["path"]))
 
     def read(self, asked: dict[str, Any]) -> list[Any]:
         """Rows of a query as lists, sorted."""

@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bridge.kernel.types import BIGINT, INTEGER, STRING, parse_hive_type
 from bridge.table.model import Column
-from bridge.types import BIGINT, INTEGER, STRING, parse_hive_type
 
 COLUMNS = (
     Column("id", BIGINT),

@@ -9,20 +9,27 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bridge.api.session import Session
-from bridge.clustering.eligibility import Limits
-from bridge.clustering.scheduling import Strategy
-from bridge.config import Config, Setting
-from bridge.jobs import cluster
-from bridge.jobs.create_table import register_table
-from bridge.jobs.index_table import index_table
-from bridge.jobs.places import MetastorePlaces
-from bridge.jobs.publish import accept, clean, left, originals, publish, revert
+from bridge.app.api.session import Session
+from bridge.clustering.commands import run as cluster
+from bridge.clustering.commands.places import MetastorePlaces
+from bridge.clustering.commands.publish import (
+    accept,
+    clean,
+    list_left_files,
+    originals,
+    publish,
+    revert,
+)
+from bridge.clustering.planning.eligibility import Limits
+from bridge.clustering.planning.scheduling import Strategy
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
+from bridge.kernel.types import BIGINT, STRING
 from bridge.metastore.catalog import HiveCatalog
 from bridge.metastore.client import MetastoreClient
+from bridge.runtime.create_table import register_table
 from bridge.storage.port import Storage
-from bridge.table.model import Column, Partition, Table, TableName
-from bridge.types import BIGINT, STRING
+from bridge.table.model import CatalogTable, Column, Partition, TableName
 
 COLUMNS = (Column("x", BIGINT), Column("s", STRING))
 Answer = tuple[int, int]
@@ -78,7 +85,7 @@ def tell(
         for i in range(4):
             put(day, f"f{i}", number * 400 + i * 100)
     committed += range(800)
-    table = Table(full, COLUMNS, (Column("day", STRING),), root)
+    table = CatalogTable(full, COLUMNS, (Column("day", STRING),), root)
     parts = [Partition(d.rpartition("/")[2], (d[-1],), d) for d in days]
     with MetastoreClient(config.text("metastore.uri")) as client:
         client.create_database(full.schema)
@@ -95,7 +102,7 @@ def tell(
     check()
     put(days[0], "late", 2000)  # by a writer that knows the old directory
     check()
-    (late,) = left(config, name)
+    (late,) = list_left_files(config, name)
     assert late["path"] == f"{days[0]}/late.parquet" and "INSERT INTO" in late["statement"]
     assert published()["left"] == [late]
     put(first, "more", 4000)
@@ -109,7 +116,7 @@ def tell(
     assert published()["published"] == ["day=1"] and place() != first
     check()
     accept(config, name, [late["path"]])
-    assert not left(config, name)
+    assert not list_left_files(config, name)
     time.sleep(1.1)  # generations of this second by a store's clock stay, whatever is asked for
     clean(config, name, -5.0, dry_run=False)
     check()
@@ -118,7 +125,7 @@ def tell(
     for uri in listed:
         storage.delete(uri)
     check()
-    assert not left(config, name) and not published()["published"]
+    assert not list_left_files(config, name) and not published()["published"]
     check()
 
 

@@ -8,14 +8,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from bridge.config import Config, Setting
-from bridge.jobs.compose import storage_of
-from bridge.jobs.segments import add, tables
-from bridge.jobs.segments.registration import register
+from bridge.kernel.config import Config, Setting
 from bridge.metastore.client import MetastoreClient
+from bridge.runtime.compose import storage_of
+from bridge.segments.commands import add, tables
+from bridge.segments.commands.registration import register
 from bridge.storage.uri import canonical
-from bridge.table.model import Table, TableName
-from bridge.table.segments.format import NAME, described
+from bridge.table.model import CatalogTable, TableName
+from bridge.table.segments.format import NAME, segment_table
 from bridge.table.segments.log import SegmentLog
 from tests.engines.hive_stack import FETCH, HookedHive
 from tests.engines.stack import Stack
@@ -48,12 +48,12 @@ class SegmentWorld:
 
     def show_to_trino(self, name: str) -> None:
         root = canonical(f"file://{self.root}/warehouse/{name}")
-        found = Table(TableName(self.schema, name), (), (), root, table_format=NAME)
+        found = CatalogTable(TableName(self.schema, name), (), (), root, table_format=NAME)
         log = SegmentLog(storage_of(self.config), root)
         with MetastoreClient(self.stack.metastore_uri) as client:
             if self.schema not in client.get_all_databases():
                 client.create_database(self.schema)
-            register(client, described(found, log.latest()))
+            register(client, segment_table(found, log.latest()))
 
     def add(self, table: str, *paths: Path, **given: Any) -> None:
         for path in paths:

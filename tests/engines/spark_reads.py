@@ -1,17 +1,29 @@
 """Run as a program: Spark over a 4.0.1 metastore answers queries as JSON, one line each.
 
 A process of its own, since a JVM has one Spark context, and that of other tests has no metastore.
-Arguments: the metastore's URI, its jars (parted by commas), a scratch directory, then queries.
+Arguments: the metastore's URI, its jars (parted by commas), a scratch directory, then queries; if
+there are none, each line of the standard input is one. In a query, ``pause(x, 'DIRECTORY')`` is x,
+makes ``DIRECTORY/begun``, and goes on as soon as there is ``DIRECTORY/go``. A line
+``insertInto MODE TABLE QUERY`` writes the rows of a query as a DataFrame, mode append or overwrite.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import time
+from pathlib import Path
+
+
+def pause(x: int, directory: str) -> int:
+    (Path(directory) / "begun").touch()
+    while not (Path(directory) / "go").exists():
+        time.sleep(0.05)
+    return x
 
 
 def main(uri: str, jars: str, scratch: str, *queries: str) -> None:
-    from bridge.spark.session import open_session
+    from bridge.runtime.spark_session import open_session
 
     session = open_session(
         "local[2]",
@@ -26,8 +38,16 @@ def main(uri: str, jars: str, scratch: str, *queries: str) -> None:
             "spark.sql.shuffle.partitions": "2",
         },
     )
-    for query in queries:
-        rows = [list(row) for row in session.sql(query).collect()]
+    session.udf.register("pause", pause, "bigint")
+    rows: list[list[object]]
+    for query in queries or sys.stdin:
+        word, *rest = query.split(maxsplit=3)
+        if word == "insertInto":
+            mode, table, source = rest
+            session.sql(source).write.mode(mode).insertInto(table)
+            rows = []
+        else:
+            rows = [list(row) for row in session.sql(query).collect()]
         print("answer", json.dumps(rows), flush=True)
     session.stop()
 

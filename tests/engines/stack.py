@@ -14,14 +14,14 @@ from typing import Any
 
 import trino
 
-from bridge.config import Config, Setting
 from bridge.index.kinds.request import RequestedIndexes
-from bridge.jobs.create_table import register_table
-from bridge.jobs.index_table import index_table
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
 from bridge.metastore.client import MetastoreClient
+from bridge.runtime.create_table import register_table
 from bridge.servers.planner import start_planner
 from bridge.servers.process import Server
-from bridge.table.model import Column, Table, TableName
+from bridge.table.model import CatalogTable, Column, TableName
 from tests.engines.everything import Everything
 
 # The compose tour's files are the ones that are tested.
@@ -150,7 +150,7 @@ def register(
     past = time.time() - 60
     for file in directory.glob(f"*.{format}"):
         os.utime(file, (past, past))
-    table = Table(TableName("laws", name), columns, (), f"file://{directory}", format)
+    table = CatalogTable(TableName("laws", name), columns, (), f"file://{directory}", format)
     with MetastoreClient(stack.metastore_uri) as client:
         register_table(client, table.name, table, [])
     if index:

@@ -17,20 +17,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.config import Config, Setting
-from bridge.jobs.create_table import create_table, register_table
-from bridge.jobs.index_table import index_table
-from bridge.jobs.sync.job import SyncJob, run_job
-from bridge.jobs.sync.request import SyncRequest
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
+from bridge.kernel.types import parse_hive_type
 from bridge.metastore.client import MetastoreClient
+from bridge.runtime.create_table import create_table, register_table
 from bridge.servers.embedded_metastore import start_embedded_metastore
 from bridge.servers.planner import start_planner
 from bridge.servers.process import LOOPBACK
-from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
 from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
-from bridge.table.model import Column, Table, TableName
-from bridge.types import parse_hive_type
+from bridge.sync.job import SyncJob, run_job
+from bridge.sync.request import SyncRequest
+from bridge.table.model import CatalogTable, Column, TableName
+from bridge.trino.server import TrinoSpec, start_trino, stock_plugins
 from tests.benchmark import hudi_data
 from tests.engines.stack import LIGHT_JVM, ask
 from tests.support.format_files import avro_bytes, orc_bytes, text_bytes
@@ -138,7 +138,7 @@ def _register_described(uri: str) -> None:
     with MetastoreClient(uri) as client:
         for name, format in DESCRIBED.items():
             full = TableName("lake", name)
-            table = Table(full, described, (), f"s3://{BUCKET}/{name}", format)
+            table = CatalogTable(full, described, (), f"s3://{BUCKET}/{name}", format)
             register_table(client, full, table, [])
 
 

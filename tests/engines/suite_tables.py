@@ -23,13 +23,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bridge.config import Config, Setting
-from bridge.jobs.create_table import register_table
-from bridge.jobs.index_table import index_table
-from bridge.metastore.client import MetastoreClient
-from bridge.table.model import Column, Partition, Table, TableName
-from bridge.table.partition import partition_name
-from bridge.types import (
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
+from bridge.kernel.types import (
     BIGINT,
     DATE,
     DOUBLE,
@@ -40,6 +36,10 @@ from bridge.types import (
     parse_hive_type,
     varchar,
 )
+from bridge.metastore.client import MetastoreClient
+from bridge.runtime.create_table import register_table
+from bridge.table.model import CatalogTable, Column, Partition, TableName
+from bridge.table.partition import partition_name
 
 ONE_FILE, LAKE = "one_file", "lake"
 FILES_PER_PARTITION = 4
@@ -180,7 +180,7 @@ class SuiteTables:
     ) -> None:
         """Makes one table anew, in the layout that its schema's name says."""
         directory = self.root / name.schema / f"{name.table}-{time.time_ns()}"
-        table = Table(
+        table = CatalogTable(
             name,
             tuple(c for c in columns if c.name not in keys),
             tuple(c for key in keys for c in columns if c.name == key),

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bridge.jobs.sync.request import SyncRequest
-from bridge.jobs.sync.table import TableSync
 from bridge.metastore._gen import ttypes
 from bridge.metastore.client import MetastoreClient
-from bridge.storage.local import LocalStorage
+from bridge.storage.local_disk.local import LocalStorage
 from bridge.sync.report import SyncReport
+from bridge.sync.request import SyncRequest
+from bridge.sync.table import TableSync
 from bridge.table.model import TableName
 from bridge.table.partition import NULL_MARKER
 from tests.engines.conftest import RunningMetastore
+from tests.support.patched_command import patched_command
 from tests.support.sync_lake import MUTATIONS, SCHEMAS, Meddle, SyncLake
 
 
@@ -95,9 +95,12 @@ class RealLake(SyncLake):
         client.add_partitions(database, "t", [added])
 
 
-def command(running: RunningMetastore, *words: object) -> list[str]:
+def command(running: RunningMetastore, *words: object, batch: int = 200) -> list[str]:
+    """The words of a sync that writes so many partitions at once."""
+    limits = f"bridge.sync.request.BatchLimits(count={batch})"
     return [
-        *(sys.executable, "-m", "bridge", "sync"),
+        *patched_command(bridge__sync__request__LIMITS=limits),
+        "sync",
         *map(str, words),
         *("--metastore-uri", running.uri, "--output", "json"),
     ]

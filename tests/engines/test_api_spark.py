@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import bridge
-from bridge.spark.session import open_session
+from bridge.runtime.spark_session import open_session
 from tests.engines.conftest import RunningMetastore
 
 pytestmark = pytest.mark.full

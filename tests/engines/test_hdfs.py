@@ -49,7 +49,7 @@ def skipbridge(*arguments: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "how", [("--local",), pytest.param((), id="spark", marks=pytest.mark.nightly)]
+    "how", [("--local",), pytest.param(("--spark",), id="spark", marks=pytest.mark.nightly)]
 )
 def test_a_directory(hdfs: str, how: tuple[str, ...]) -> None:
     root = f"{hdfs}/{'-'.join(('lake', *how))}/t"

@@ -21,7 +21,7 @@ from pyarrow import orc
 
 from bridge.metastore.client import MetastoreClient
 from bridge.table.model import TableName
-from tests.engines.conftest import RunningHiveServer2, Way
+from tests.engines.conftest import RunningHiveServer2
 from tests.engines.hive_stack import FETCH, TEZ, HookedHive, age, hooked_hive
 
 pytestmark = [pytest.mark.rule("41"), pytest.mark.full]
@@ -30,9 +30,9 @@ SCHEMA = "changing"
 
 @pytest.fixture(scope="module")
 def hive(
-    hiveserver2: RunningHiveServer2, way: Way, tmp_path_factory: pytest.TempPathFactory
+    hiveserver2: RunningHiveServer2, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[HookedHive]:
-    with hooked_hive(hiveserver2, tmp_path_factory.mktemp("cache"), way) as (running, _):
+    with hooked_hive(hiveserver2, tmp_path_factory.mktemp("cache")) as (running, _):
         running.forget(SCHEMA)
         running.ask(f"CREATE DATABASE {SCHEMA}")
         yield running
@@ -75,9 +75,9 @@ def test_a_table_that_changes_between_compiling_and_listing(
         pq.write_table(rows, tmp_path / f"f{i}")
     age(tmp_path)
     create(hive, name, f"k bigint, c {old}", "STORED AS PARQUET", tmp_path)
-    hive.index_and_hook(name)
+    hive.build_index(name)
     hive.ask(f"SELECT k FROM {name} WHERE k = 1")
-    query = f"{name.table}_{hive.way}"
+    query = name.table
     hive.ask(f"PREPARE {query} FROM SELECT k FROM {name} WHERE {where} AND k >= ?", TEZ)
     alter(hive, name, new)
     assert hive.ask(f"EXECUTE {query} USING 0", TEZ).rows == [(0,)]
@@ -90,7 +90,7 @@ def test_a_table_that_is_made_again_with_wider_types(hive: HookedHive, tmp_path:
     age(tmp_path)
     for _ in range(2):
         create(hive, name, "k bigint, c int", "STORED AS PARQUET", tmp_path)
-        hive.index_and_hook(name)
+        hive.build_index(name)
         assert hive.ask(f"SELECT k FROM {name} WHERE k = 1").rows == [(1,)]
         create(hive, name, "k bigint, c bigint", "STORED AS PARQUET", tmp_path)
         assert hive.ask(f"SELECT k FROM {name} WHERE c = 4294967301").rows == [(2,)]
@@ -131,8 +131,6 @@ FORMATS: dict[str, tuple[str, Callable[[Path, pa.Table], None]]] = {
 def test_files_are_skipped_before_and_after_a_change(
     hive: HookedHive, tmp_path: Path, format: str, partitioned: bool
 ) -> None:
-    if hive.way is Way.RECORDS and format not in ("parquet", "orc"):
-        pytest.skip("records are hooked of Parquet and ORC alone")
     words, write = FORMATS[format]
     name = TableName(SCHEMA, f"{format}_{'parts' if partitioned else 'flat'}")
     for i in range(8):
@@ -145,7 +143,7 @@ def test_files_are_skipped_before_and_after_a_change(
     create(hive, name, "k bigint, s string", keys + words, tmp_path)
     if partitioned:
         hive.ask(f"MSCK REPAIR TABLE {name}")
-    hive.index_and_hook(name)
+    hive.build_index(name)
     sql = f"SELECT k FROM {name} WHERE s = 's3'"
     if partitioned:
         sql += " AND p >= 0"
@@ -159,7 +157,7 @@ def test_files_are_skipped_before_and_after_a_change(
     if format in ("avro", "json"):  # Hive adds no columns to them
         return
     hive.ask(f"ALTER TABLE {name} ADD COLUMNS (extra int)" + (" CASCADE" if partitioned else ""))
-    hive.index_and_hook(name)
+    hive.build_index(name)
     for mode in modes:
         for _ in range(60):  # the planner looks for a new generation once a second
             answer = hive.ask(sql, mode)

@@ -10,11 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyhive.exc import OperationalError
 
-from bridge.jobs.hive import hook_table
-from bridge.servers.hiveserver2 import HiveServer2Spec, start_hiveserver2
-from bridge.table.model import Column, Table, TableName
-from bridge.types import BIGINT, STRING
-from tests.engines.conftest import RunningHiveServer2, RunningMetastore, Way
+from bridge.kernel.types import BIGINT, STRING
+from bridge.table.model import CatalogTable, Column, TableName
+from tests.engines.conftest import RunningHiveServer2, RunningMetastore
 from tests.engines.hive_containers import (
     PATIENT,
     TASKS,
@@ -35,6 +33,8 @@ from tests.engines.hive_stack import (
     planner_under_test,
     register,
 )
+from tests.support.hooked_records import hook_table
+from tests.support.servers.hiveserver2 import HiveServer2Spec, start_hiveserver2
 
 pytestmark = pytest.mark.nightly
 
@@ -73,17 +73,18 @@ def planner(
     register(metastore_401.uri, SALES, sales, partitions)
     columns = (Column("k", BIGINT), Column("s", STRING))
     for name in (FLAT, HOOKED):
-        table = Table(name, columns, (), f"file://{root / name.table}")
+        table = CatalogTable(name, columns, (), f"file://{root / name.table}")
         register(metastore_401.uri, name, table, [])
-    configs = [index(metastore_401.uri, name) for name in (FLAT, SALES, HOOKED)]
-    hook_table(configs[-1], str(HOOKED), dry_run=False, progress=lambda *_: None)
+    for name in (FLAT, SALES, HOOKED):
+        index(metastore_401.uri, name)
+    hook_table(metastore_401.uri, HOOKED)
     with planner_under_test(metastore_401.uri, tmp_path_factory.mktemp("cache")) as running:
         yield running.endpoint
 
 
 @pytest.fixture(scope="module")
 def hive(containers: HiveInContainers, planner: str) -> Iterator[HookedHive]:
-    running = HookedHive(containers.server, planner, Way.PLANS)
+    running = HookedHive(containers.server, planner)
     yield running
     running.close()
 
@@ -91,7 +92,7 @@ def hive(containers: HiveInContainers, planner: str) -> Iterator[HookedHive]:
 @pytest.fixture
 def fresh(containers: HiveInContainers, planner: str) -> Iterator[HookedHive]:
     """Its sessions have no application master yet."""
-    running = HookedHive(containers.server, planner, Way.PLANS)
+    running = HookedHive(containers.server, planner)
     yield running
     running.close()
 
@@ -152,7 +153,7 @@ def test_a_planner_that_only_the_server_reaches(
 ) -> None:
     """The plan is changed, and the application master reads every file."""
     with planner_under_test(containers.server.metastore.uri, tmp_path) as gone:
-        hive = HookedHive(containers.server, gone.endpoint, Way.PLANS)
+        hive = HookedHive(containers.server, gone.endpoint)
         sql = f"SELECT count(*), max(s) FROM {FLAT} WHERE k < "
         assert ask(hive, containers.yarn, f"{sql} 15").read == 2
     told = ask(hive, containers.yarn, f"{sql} 25")
@@ -269,7 +270,7 @@ def test_an_application_master_of_a_pool(
         tmp_path, metastore_401, containers.jar, {**containers.properties, **pool}
     ) as server:
         for pruned in ("false", "true", "true"):
-            hive = HookedHive(server, planner, Way.PLANS)
+            hive = HookedHive(server, planner)
             sql = f"SELECT count(*) FROM {FLAT} WHERE k < 15"
             told = ask(hive, containers.yarn, sql, changes={PRUNING: pruned})
             assert told.rows == [(15,)] and not told.warnings
@@ -283,9 +284,11 @@ def applications(containers: HiveInContainers) -> set[str]:
 
 
 def test_a_hooked_table(containers: HiveInContainers, planner: str) -> None:
-    """Its classes are in the metastore, so tasks need the jar that hive.aux.jars.path names."""
+    """An earlier release put our class into its record: tasks need the jar of
+    hive.aux.jars.path.
+    """
     sql = f"SELECT count(*), max(s) FROM {HOOKED} WHERE k < 15"
-    hive = HookedHive(containers.server, planner, Way.RECORDS)
+    hive = HookedHive(containers.server, planner, hook=False)
     try:
         named = {**TASKS, "hive.aux.jars.path": f"file://{containers.jar}"}
         told = ask(hive, containers.yarn, sql, named)
@@ -309,7 +312,7 @@ def test_a_jar_that_only_a_session_loads(
         jvm_options=("-XX:TieredStopAtLevel=1",),
     )
     with start_hiveserver2(spec) as server:
-        hive = HookedHive(RunningHiveServer2(server, metastore_401), planner, Way.PLANS)
+        hive = HookedHive(RunningHiveServer2(server, metastore_401), planner)
         for turn in range(2):
             for settings in (FETCH, TEZ):
                 answer = hive.ask(f"SELECT s FROM {FLAT} WHERE k = 77", {**settings, **PATIENT})

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from bridge.errors import BridgeError, Category
+from bridge.kernel.errors import BridgeError, Category
 from bridge.metastore.client import MetastoreClient
 from bridge.servers.process import LOOPBACK, choose_port
 from bridge.service._gen import ttypes
 from bridge.service.codec import failure_of
 from bridge.table.model import TableName
-from tests.engines.conftest import RunningHiveServer2, Way
+from tests.engines.conftest import RunningHiveServer2
 from tests.engines.hive_sales import write_sales
 from tests.engines.hive_stack import (
     FETCH,
@@ -40,16 +40,16 @@ TIMEOUT = "skipbridge.planner.timeout.ms"
 
 @pytest.fixture(scope="module")
 def both(
-    hiveserver2: RunningHiveServer2, way: Way, tmp_path_factory: pytest.TempPathFactory
+    hiveserver2: RunningHiveServer2, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[HookedHive, PlannerUnderTest]]:
     root = tmp_path_factory.mktemp("trouble") / "table"
     table, partitions = write_sales(root, NAME)
     age(root)
-    with hooked_hive(hiveserver2, tmp_path_factory.mktemp("cache"), way) as running:
+    with hooked_hive(hiveserver2, tmp_path_factory.mktemp("cache")) as running:
         hive = running[0]
         hive.forget(NAME.schema)
         register(hive.metastore_uri, NAME, table, partitions)
-        hive.index_and_hook(NAME)
+        hive.build_index(NAME)
         yield running
 
 
@@ -90,9 +90,9 @@ def test_a_planner_is_asked_once_a_query(hive: HookedHive, planner: PlannerUnder
     assert len(planner.asked) == 2
 
 
-def reads_all(hive: HookedHive, answer: Answer) -> bool:
+def reads_all(answer: Answer) -> bool:
     """Without an answer about tables, plans stay as they are, and nothing of ours lists files."""
-    return answer.read == (12 if hive.way is Way.RECORDS else 0) == answer.listed
+    return answer.read == 0 == answer.listed
 
 
 def test_nobody_answers(hive: HookedHive) -> None:
@@ -100,7 +100,7 @@ def test_nobody_answers(hive: HookedHive) -> None:
     absent = {**FETCH, "skipbridge.planner": f"{LOOPBACK}:{choose_port(0, 'nobody')}"}
     first, second = (hive.ask(SELECTIVE, absent) for _ in range(2))
     assert first.rows == second.rows == [(77,)]
-    assert reads_all(hive, first) and reads_all(hive, second)
+    assert reads_all(first) and reads_all(second)
     assert len(first.warnings) == 1 and "skipbridge serve" in first.warnings[0]
     assert second.warnings == []
 
@@ -169,7 +169,7 @@ def test_another_version_of_the_protocol(hive: HookedHive, planner: PlannerUnder
 def test_something_else_answers(hive: HookedHive, reply: bytes) -> None:
     with _answering(lambda connection: connection.sendall(reply)) as address:
         answer = hive.ask(SELECTIVE, {**FETCH, "skipbridge.planner": address})
-    assert answer.rows == [(77,)] and reads_all(hive, answer)
+    assert answer.rows == [(77,)] and reads_all(answer)
     assert len(answer.warnings) == 1
 
 
@@ -186,7 +186,7 @@ def test_an_answer_that_does_not_come_is_not_waited_for(hive: HookedHive, reply:
             answer = hive.ask(SELECTIVE, {**FETCH, TIMEOUT: "300", "skipbridge.planner": address})
         finally:
             over.set()
-    assert answer.rows == [(77,)] and reads_all(hive, answer)
+    assert answer.rows == [(77,)] and reads_all(answer)
     (warning,) = answer.warnings
     assert "timed out" in warning or "in time" in warning or TIMEOUT in warning
 
@@ -202,8 +202,7 @@ def test_the_planner_dies_in_the_middle_of_a_query(
 ) -> None:
     """The first scan of a join is answered; then nobody is there."""
     address = f"{LOOPBACK}:{choose_port(0, 'dying')}"
-    calls = 1 if hive.way is Way.RECORDS else 2  # one asks about the tables
-    with _forwarded(hive.planner, address, calls):
+    with _forwarded(hive.planner, address, 2):  # the first asks about the tables
         sql = (
             f"SELECT a.k, b.s FROM {NAME} a JOIN {NAME} b ON a.n = b.n "
             "WHERE a.k BETWEEN 70 AND 90 AND b.s LIKE 'd%'"
@@ -223,7 +222,7 @@ def test_a_file_changed_since_the_index_was_built_is_read(
     table, partitions = write_sales(tmp_path / "table", name)
     age(tmp_path / "table")
     register(hive.metastore_uri, name, table, partitions)
-    hive.index_and_hook(name)
+    hive.build_index(name)
     sql = f"SELECT k FROM {name} WHERE k = 77"
     assert hive.ask(sql).read == 1
     (tmp_path / "table" / "p=0" / "f00.parquet").touch()

@@ -12,18 +12,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from bridge.kernel.types import BIGINT, STRING
 from bridge.servers.embedded_metastore import MetastoreSpec
-from bridge.servers.hiveserver2 import (
+from bridge.storage.routed import open_storage
+from bridge.table.model import CatalogTable, Column, TableName
+from tests.engines.conftest import RunningHiveServer2, RunningMetastore
+from tests.engines.hive_stack import FETCH, TEZ, HookedHive, hooked_hive, register
+from tests.support.hdfs import start_hdfs
+from tests.support.servers.hiveserver2 import (
     HiveServer2Spec,
     start_hiveserver2,
     start_metastore_for_hiveserver2,
 )
-from bridge.storage.routed import open_storage
-from bridge.table.model import Column, Table, TableName
-from bridge.types import BIGINT, STRING
-from tests.engines.conftest import RunningHiveServer2, RunningMetastore, Way
-from tests.engines.hive_stack import FETCH, TEZ, HookedHive, hooked_hive, register
-from tests.support.hdfs import start_hdfs
 
 pytestmark = pytest.mark.nightly
 COLUMNS = (Column("k", BIGINT), Column("v", STRING))
@@ -64,13 +64,13 @@ def hive(
         )
         hive2 = RunningHiveServer2(server, running)
         stack.callback(hive2.close)
-        hooked, _ = stack.enter_context(hooked_hive(hive2, directory / "cache", Way.PLANS))
+        hooked, _ = stack.enter_context(hooked_hive(hive2, directory / "cache"))
         place = f"{hdfs.uri}/t"
         for i in range(FILES):
             open_storage().put(f"{place}/f +%20ü{i:02d}.parquet", _content(i * EACH))
         time.sleep(2.1)  # an index takes a file for settled a while after it was written
-        register(running.uri, NAME, Table(NAME, COLUMNS, (), place, "parquet"), [])
-        hooked.index_and_hook(NAME)
+        register(running.uri, NAME, CatalogTable(NAME, COLUMNS, (), place, "parquet"), [])
+        hooked.build_index(NAME)
         yield hooked, place
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bridge.table.model import TableName
-from tests.engines.conftest import RunningMetastore, Way, _tour_of_hive
+from tests.engines.conftest import RunningMetastore, _tour_of_hive
 from tests.engines.hive_hudi import (
     ROWS,
     SCHEMA,
@@ -38,7 +38,7 @@ def both(
     directory = tmp_path_factory.mktemp("hive-hudi")
     with (
         hive_with_hudi(metastore_401, hive_jar, directory, _tour_of_hive()) as server,
-        hooked_hive(server, tmp_path_factory.mktemp("cache"), Way.PLANS) as running,
+        hooked_hive(server, tmp_path_factory.mktemp("cache")) as running,
     ):
         yield running
         running[0].forget(SCHEMA)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from bridge.cli.main import cli
+from bridge.app.cli.main import cli
 
 PARQUET_HOOK = "io.skipbridge.hive.BridgeParquetInputFormat"
 ORC_HOOK = "io.skipbridge.hive.BridgeOrcInputFormat"

@@ -12,16 +12,13 @@ import pyarrow as pa
 import pyarrow.orc as po
 import pytest
 
-from bridge.clustering.scheduling import Strategy
-from bridge.config import Config, Setting
+from bridge.hive.checks import examine_hooks
 from bridge.index.kinds.request import RequestedIndexes
-from bridge.jobs import cluster
-from bridge.jobs.doctor_hive import examine_hooks
-from bridge.jobs.hive import unhook_table
-from bridge.jobs.index_table import index_table
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
 from bridge.metastore.client import MetastoreClient
 from bridge.table.model import TableName
-from tests.engines.conftest import RunningHiveServer2, Way
+from tests.engines.conftest import RunningHiveServer2
 from tests.engines.hive_sales import write_sales
 from tests.engines.hive_stack import (
     FETCH,
@@ -48,10 +45,10 @@ _COLUMNS = (
 
 @pytest.fixture(scope="module")
 def both(
-    hiveserver2: RunningHiveServer2, way: Way, tmp_path_factory: pytest.TempPathFactory
+    hiveserver2: RunningHiveServer2, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[HookedHive, PlannerUnderTest]]:
     root = tmp_path_factory.mktemp("orc")
-    with hooked_hive(hiveserver2, tmp_path_factory.mktemp("cache"), way) as running:
+    with hooked_hive(hiveserver2, tmp_path_factory.mktemp("cache")) as running:
         hive = running[0]
         hive.forget(NAME.schema)
         _written_by_hive(hive, root)
@@ -75,7 +72,7 @@ def _written_by_hive(hive: HookedHive, root: Path) -> None:
     )
     for partition in (root / "sales").glob("p=*"):  # Hive still clears up beside them
         age(partition)
-    hive.index_and_hook(NAME)
+    hive.build_index(NAME)
 
 
 def _odd_files(hive: HookedHive, directory: Path) -> None:
@@ -123,7 +120,7 @@ def _odd_files(hive: HookedHive, directory: Path) -> None:
         V=["g", "h"],
     )
     age(directory)
-    hive.index_and_hook(ODD)
+    hive.build_index(ODD)
 
 
 @pytest.fixture
@@ -224,7 +221,7 @@ def test_the_table_s_columns_change(hive: HookedHive, tmp_path: Path) -> None:
         one.sd.cols = one.sd.cols[:1]
         two.sd.cols[1].type = "tinyint"
         client.alter_partitions(name.schema, name.table, [one, two])
-    hive.index_and_hook(name)
+    hive.build_index(name)
 
     def agrees(condition: str, files: int) -> None:
         sql = f"SELECT * FROM {name} WHERE {condition}"
@@ -256,7 +253,7 @@ def test_two_columns_that_swap_their_names(hive: HookedHive, tmp_path: Path) -> 
         f"CREATE EXTERNAL TABLE {name} (a bigint, b bigint) STORED AS ORC "
         f"LOCATION 'file://{tmp_path}'"
     )
-    hive.index_and_hook(name)
+    hive.build_index(name)
     assert hive.ask(f"SELECT b FROM {name} WHERE a = 1").read == 1
     for old, new in (("a", "x"), ("b", "a"), ("x", "b")):
         hive.ask(f"ALTER TABLE {name} CHANGE {old} {new} bigint")
@@ -310,47 +307,7 @@ def test_other_indexes_are_built(hive: HookedHive) -> None:
     assert report["files"] and not report["failed"]
 
 
-def test_doctor_and_unhook_know_orc(hive: HookedHive) -> None:
+def test_doctor_knows_orc(hive: HookedHive) -> None:
     config = Config({"metastore.uri": Setting(hive.metastore_uri, "test")})
-    (found,) = examine_hooks(config, str(ODD), True, hive.way is Way.PLANS)
-    assert found.status == "ok"
-    expected = "hooked by its records: the table;" if hive.way is Way.RECORDS else "hooked by plan"
-    assert found.detail.startswith(expected)
-    unhook_table(config, str(ODD), dry_run=False, progress=lambda done, total: None)
-    with MetastoreClient(hive.metastore_uri) as client:
-        sd = client.get_table(ODD.schema, ODD.table).sd
-        assert sd.inputFormat == "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat"
-
-
-def test_hive_reads_clustered_files_of_files_that_it_wrote(
-    both: tuple[HookedHive, PlannerUnderTest], tmp_path: Path
-) -> None:
-    hive, _ = both
-    old, new = TableName("orcs", "scattered"), TableName("orcs", "gathered")
-    columns = f"{_COLUMNS}, l array<int>, m map<string,timestamp>"
-    hive.ask(
-        f"CREATE EXTERNAL TABLE {old} ({columns}) STORED AS ORC LOCATION 'file://{tmp_path}/t'"
-    )
-    for part in range(3):
-        hive.ask(
-            f"INSERT INTO {old} SELECT k, n, s, v, c, b, "
-            "IF(k % 10 = 0, CAST('1582-10-04' AS date), IF(k % 10 = 1, DATE '0001-01-01', d)), "
-            "IF(k % 7 = 0, TIMESTAMP '1700-01-01 00:00:01', ts), price, f, x, st, "
-            "CAST(s AS binary), ARRAY(n, NULL), "
-            f"MAP(nvl(s, ''), ts) FROM orcs.source WHERE k % 3 = {part}",
-            TEZ,
-        )
-    age(tmp_path / "t")
-    config = Config({"metastore.uri": Setting(hive.metastore_uri, "test")})
-    made = cluster.schedule(config, str(old), Strategy("linear", ("k",), "overlap"), print)
-    done = cluster.run(config, str(old), made["instant"], local=True, progress=lambda *_: None)
-    assert (done["state"], done["old_files"], done["rejected"]) == ("completed", 3, [])
-    hive.ask(
-        f"CREATE EXTERNAL TABLE {new} ({columns}) STORED AS ORC "
-        f"LOCATION 'file://{tmp_path}/t/.skipbridge_clustered/{made['instant']}'"
-    )
-    for where in ("true", "k = 17", "v = 'v031'", "d < DATE '1900-01-01'", "c > '03'", "price > 3"):
-        sql = f"SELECT * FROM {{}} WHERE {where} ORDER BY k, n"
-        rows = hive.unhooked(sql.format(old))
-        assert repr(hive.unhooked(sql.format(new))) == repr(rows), where
-        assert rows, where
+    (found,) = examine_hooks(config, str(ODD), True)
+    assert found.status == "ok" and found.detail.startswith("hooked by plan")

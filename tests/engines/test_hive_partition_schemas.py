@@ -17,7 +17,7 @@ from pyhive.exc import OperationalError
 from bridge.metastore._gen.ttypes import FieldSchema
 from bridge.metastore.client import MetastoreClient
 from bridge.table.model import TableName
-from tests.engines.conftest import RunningHiveServer2, Way
+from tests.engines.conftest import RunningHiveServer2
 from tests.engines.hive_stack import FETCH, TEZ, HookedHive, age, hooked_hive
 from tests.tiers import examples
 
@@ -67,10 +67,10 @@ TASKS = examples((TEZ,), (TEZ,), (TEZ, ROWS))
 
 @pytest.fixture(scope="module")
 def hive(
-    hiveserver2: RunningHiveServer2, way: Way, tmp_path_factory: pytest.TempPathFactory
+    hiveserver2: RunningHiveServer2, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[HookedHive]:
     root = tmp_path_factory.mktemp(SCHEMA)
-    with hooked_hive(hiveserver2, tmp_path_factory.mktemp("cache"), way) as (running, _):
+    with hooked_hive(hiveserver2, tmp_path_factory.mktemp("cache")) as (running, _):
         running.forget(SCHEMA)
         running.ask(f"CREATE DATABASE {SCHEMA}")
         for format in FORMATS:
@@ -105,7 +105,7 @@ def _fill(hive: HookedHive, root: Path, format: str) -> None:
         for p, (change, _) in enumerate(SCHEMAS):
             records[f"p={p}"].sd.cols = change(records[f"p={p}"].sd.cols)
         client.alter_partitions(name.schema, name.table, list(records.values()))
-    hive.index_and_hook(name)
+    hive.build_index(name)
 
 
 @pytest.mark.parametrize("format", FORMATS)

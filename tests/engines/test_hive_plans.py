@@ -18,14 +18,13 @@ import pytest
 from pyarrow import orc
 from pyhive.exc import OperationalError
 
-from bridge.clients.hive import HiveSession
+from bridge.hive.server import HiveSession
+from bridge.kernel.types import BIGINT, STRING
 from bridge.metastore.client import MetastoreClient
-from bridge.servers.hiveserver2 import HiveServer2Spec, start_hiveserver2
 from bridge.servers.process import LOOPBACK
 from bridge.service._gen import ttypes
-from bridge.table.model import Column, Table, TableName
-from bridge.types import BIGINT, STRING
-from tests.engines.conftest import RunningHiveServer2, Way
+from bridge.table.model import CatalogTable, Column, TableName
+from tests.engines.conftest import RunningHiveServer2
 from tests.engines.hive_sales import write_sales
 from tests.engines.hive_stack import (
     FETCH,
@@ -40,6 +39,7 @@ from tests.engines.hive_stack import (
     register,
 )
 from tests.engines.stock_readers import Rows, ask_spark, ask_trino
+from tests.support.servers.hiveserver2 import HiveServer2Spec, start_hiveserver2
 
 pytestmark = pytest.mark.full
 
@@ -59,7 +59,7 @@ def both(
     hiveserver2: RunningHiveServer2, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[HookedHive, PlannerUnderTest]]:
     cache = tmp_path_factory.mktemp("cache")
-    with hooked_hive(hiveserver2, cache, Way.PLANS) as running:
+    with hooked_hive(hiveserver2, cache) as running:
         hive = running[0]
         hive.forget(SCHEMA)
         sales = tmp_path_factory.mktemp("plans")
@@ -86,7 +86,7 @@ def write_flat(hive: HookedHive, directory: Path, name: TableName) -> None:
         pq.write_table(rows, directory / f"f{i}.parquet")
     age(directory)
     columns = (Column("k", BIGINT), Column("s", STRING))
-    register(hive.metastore_uri, name, Table(name, columns, (), f"file://{directory}"), [])
+    register(hive.metastore_uri, name, CatalogTable(name, columns, (), f"file://{directory}"), [])
     index(hive.metastore_uri, name)
 
 

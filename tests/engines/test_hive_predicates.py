@@ -5,12 +5,14 @@ those that can leave files out do.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from bridge.table.model import TableName
-from tests.engines.conftest import RunningHiveServer2, Way
+from tests.engines.conftest import RunningHiveServer2
 from tests.engines.everything import CASES, Case, Everything, write_everything
 from tests.engines.hive_sales import write_sales
 from tests.engines.hive_stack import (
@@ -28,9 +30,9 @@ EVERYTHING = TableName("laws", "everything")
 
 @pytest.fixture(scope="module")
 def hive(
-    hiveserver2: RunningHiveServer2, way: Way, tmp_path_factory: pytest.TempPathFactory
+    hiveserver2: RunningHiveServer2, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[HookedHive]:
-    with hooked_hive(hiveserver2, tmp_path_factory.mktemp("cache"), way) as (running, _):
+    with hooked_hive(hiveserver2, tmp_path_factory.mktemp("cache")) as (running, _):
         for schema in (SALES.schema, EVERYTHING.schema):
             running.forget(schema)
         yield running
@@ -42,7 +44,7 @@ def sales(hive: HookedHive, tmp_path_factory: pytest.TempPathFactory) -> str:
     table, partitions = write_sales(root, SALES)
     age(root)
     register(hive.metastore_uri, SALES, table, partitions)
-    hive.index_and_hook(SALES)
+    hive.build_index(SALES)
     return str(SALES)
 
 
@@ -54,7 +56,7 @@ def everything(hive: HookedHive, tmp_path_factory: pytest.TempPathFactory) -> Ev
         empty.unlink()
     age(root)
     register(hive.metastore_uri, EVERYTHING, made.table, made.partitions)
-    hive.index_and_hook(EVERYTHING)
+    hive.build_index(EVERYTHING)
     return made
 
 
@@ -156,7 +158,15 @@ SHAPES: tuple[tuple[str, int], ...] = (
 )
 
 
-@pytest.mark.parametrize(("condition", "files"), SHAPES, ids=[c for c, _ in SHAPES])
+def most_in_full(named: Iterable[tuple[str, tuple[Any, ...]]]) -> list[ParameterSet]:
+    """Every third is asked in the tier fast, too: a query takes a second or two."""
+    return [
+        pytest.param(*values, id=name, marks=() if place % 3 == 0 else pytest.mark.full)
+        for place, (name, values) in enumerate(named)
+    ]
+
+
+@pytest.mark.parametrize(("condition", "files"), most_in_full((s[0], s) for s in SHAPES))
 def test_a_shape_reads_what_it_must_and_answers_as_unhooked(
     hive: HookedHive, sales: str, condition: str, files: int
 ) -> None:
@@ -196,7 +206,7 @@ def in_hive(case: Case) -> str:
     return sql
 
 
-@pytest.mark.parametrize("case", CASES, ids=[c.sql for c in CASES])
+@pytest.mark.parametrize("case", most_in_full((c.sql, (c,)) for c in CASES))
 def test_hive_answers_as_arrow_does(hive: HookedHive, everything: Everything, case: Case) -> None:
     answer = hive.ask(f"SELECT id FROM {EVERYTHING} WHERE {in_hive(case)}")
     assert answer.ids == sorted(everything.rows.filter(case.arrow).column("id").to_pylist())
@@ -234,7 +244,7 @@ def test_tez_reads_what_it_must_and_answers_as_unhooked(
 def test_tez_reads_hooked_tables_in_vectors(hive: HookedHive, sales: str) -> None:
     sql = f"EXPLAIN VECTORIZATION DETAIL SELECT count(*) FROM {sales} WHERE k > 5"
     plan = "\n".join(str(r[0]) for r in hive.ask(sql, TEZ).rows)
-    assert ("BridgeParquetInputFormat" in plan) is (hive.way is Way.RECORDS)
+    assert "BridgeParquetInputFormat" not in plan
     assert "Execution mode: vectorized" in plan and "usesVectorUDFAdaptor: false" in plan
 
 

@@ -15,13 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.jobs.hive import hook_table, silent
+from bridge.kernel.types import BIGINT, INTEGER
 from bridge.metastore.client import MetastoreClient
-from bridge.metastore.hooks import hook
-from bridge.servers.hiveserver2 import HiveServer2Spec, start_hiveserver2
-from bridge.table.model import Column, Partition, Table, TableName
-from bridge.types import BIGINT, INTEGER
-from tests.engines.conftest import RunningHiveServer2, RunningMetastore, Way
+from bridge.table.model import CatalogTable, Column, Partition, TableName
+from tests.engines.conftest import RunningHiveServer2, RunningMetastore
 from tests.engines.hive_sales import COLUMNS, write_sales
 from tests.engines.hive_stack import (
     FETCH,
@@ -34,6 +31,8 @@ from tests.engines.hive_stack import (
     naming,
     register,
 )
+from tests.support.hooked_records import hook, hook_table
+from tests.support.servers.hiveserver2 import HiveServer2Spec, start_hiveserver2
 
 pytestmark = pytest.mark.full
 
@@ -43,9 +42,9 @@ MODES = pytest.mark.parametrize("settings", [FETCH, TEZ], ids=["fetch", "tez"])
 
 @pytest.fixture(scope="module")
 def both(
-    hiveserver2: RunningHiveServer2, way: Way, tmp_path_factory: pytest.TempPathFactory
+    hiveserver2: RunningHiveServer2, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[HookedHive, PlannerUnderTest]]:
-    with hooked_hive(hiveserver2, tmp_path_factory.mktemp("cache"), way) as running:
+    with hooked_hive(hiveserver2, tmp_path_factory.mktemp("cache")) as running:
         hive = running[0]
         hive.forget(NAME.schema)
         _sales(hive, tmp_path_factory.mktemp("reading"), NAME)
@@ -56,7 +55,7 @@ def _sales(hive: HookedHive, directory: Path, name: TableName) -> None:
     table, partitions = write_sales(directory / "table", name)
     age(directory)
     register(hive.metastore_uri, name, table, partitions)
-    hive.index_and_hook(name)
+    hive.build_index(name)
 
 
 @pytest.fixture
@@ -101,9 +100,9 @@ def test_two_thousand_partitions_cost_one_call(
         partitions.append(Partition(f"p={p}", (str(p),), f"file://{directory}"))
     age(tmp_path)
     keys = (Column("p", INTEGER),)
-    table = Table(name, (Column("k", BIGINT),), keys, f"file://{tmp_path}/table")
+    table = CatalogTable(name, (Column("k", BIGINT),), keys, f"file://{tmp_path}/table")
     register(hive.metastore_uri, name, table, partitions)
-    hive.index_and_hook(name)
+    hive.build_index(name)
     answer = hive.ask(f"SELECT k, p FROM {name} WHERE k = 1234")
     assert answer.rows == [(1234, 1234)]
     assert (len(answer.scans), answer.listed, answer.read) == (2000, 2000, 1)
@@ -154,18 +153,17 @@ def test_partitions_that_differ_from_the_table(
         one.sd.inputFormat = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat"
         client.alter_partitions(name.schema, name.table, [one])
     # A plan is hooked whatever the partition's record says.
-    more, listed = (0, 8) if hive.way is Way.RECORDS else (1, 12)
     for condition, files in (
-        ("k IN (77, 115)", 1 + more),
-        ("k >= 230 OR s = 'f-115'", 1 + more),
+        ("k IN (77, 115)", 2),
+        ("k >= 230 OR s = 'f-115'", 2),
         ("k > 9999", 0),
     ):
         sql = f"SELECT k, s, p FROM {name} WHERE {condition}"
         answer = hive.ask(sql, settings)
         assert sorted(answer.rows, key=str) == sorted(hive.unhooked(sql, settings), key=str)
         assert {p for _, _, p in answer.rows} <= {0, 1, 2, 4}
-        # Of the hooked partitions, p=0 and p=2; a directory without files may be one more listing.
-        assert (answer.read, answer.listed) == (files, listed)
+        # A directory without files may be one more listing.
+        assert (answer.read, answer.listed) == (files, 12)
         assert not answer.warnings
 
 
@@ -192,7 +190,7 @@ def test_other_formats_ask_too(
         hive.ask(f"INSERT INTO {name} VALUES ({k}, 'row{k}')")
     with MetastoreClient(hive.metastore_uri) as client:
         record = client.get_table(name.schema, name.table)
-        assert hook(record)
+        hook(record)
         client.alter_table(name.schema, name.table, record)
     sql = f"SELECT s FROM {name} WHERE k >= 2"
     expected = [("row2",), ("row3",)]
@@ -304,14 +302,17 @@ print(json.dumps([sorted(map(list, rows)), total]))
 """
 
 
-def test_spark_reads_and_writes_hooked_tables(metastore: RunningMetastore, tmp_path: Path) -> None:
+def test_spark_reads_and_writes_tables_with_hooked_records(
+    metastore: RunningMetastore, tmp_path: Path
+) -> None:
     """Without the jar: Spark has readers of its own."""
     pytest.importorskip("pyspark")
     name = TableName("hooked", "sales")
     table, partitions = write_sales(tmp_path / "table", name)
     age(tmp_path)
     register(metastore.uri, name, table, partitions)
-    hook_table(index(metastore.uri, name), str(name), dry_run=False, progress=silent)
+    index(metastore.uri, name)
+    hook_table(metastore.uri, name)
     done = subprocess.run(
         [sys.executable, "-c", _SPARK, metastore.uri, str(name)],
         capture_output=True,

@@ -16,19 +16,19 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from bridge.cli.main import cli
+from bridge.app.cli.main import cli
 from bridge.metastore.client import MetastoreClient
 from bridge.servers.embedded_metastore import MetastoreSpec
-from bridge.servers.hiveserver2 import (
+from bridge.storage.port import Storage
+from bridge.storage.routed import open_storage
+from tests.engines.conftest import RunningHiveServer2, RunningMetastore
+from tests.engines.hive_stack import FETCH, PRUNING, TEZ, HookedHive, hooked_hive
+from tests.support.hive_s3 import s3a_class_path, s3a_properties
+from tests.support.servers.hiveserver2 import (
     HiveServer2Spec,
     start_hiveserver2,
     start_metastore_for_hiveserver2,
 )
-from bridge.storage.port import Storage
-from bridge.storage.routed import open_storage
-from tests.engines.conftest import RunningHiveServer2, RunningMetastore, Way
-from tests.engines.hive_stack import FETCH, PRUNING, TEZ, HookedHive, hooked_hive
-from tests.support.hive_s3 import s3a_class_path, s3a_properties
 from tests.support.slow_store import SlowStore
 from tests.support.versitygw import BUCKET, versitygw_or_skip
 
@@ -124,7 +124,7 @@ def world(hive_jar: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         )
         hive = RunningHiveServer2(server, running)
         stack.callback(hive.close)
-        hooked, _ = stack.enter_context(hooked_hive(hive, directory / "planner", Way.PLANS))
+        hooked, _ = stack.enter_context(hooked_hive(hive, directory / "planner"))
         made = World(hooked, proxy, open_storage())
         for i in range(FILES):
             made.put(i, range(i * EACH, i * EACH + EACH))

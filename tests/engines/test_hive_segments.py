@@ -19,8 +19,8 @@ import pyarrow.orc as po
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.jobs.segments import compaction, indexes, manage, refresh, tables
 from bridge.metastore.client import MetastoreClient
+from bridge.segments.commands import compaction, indexes, manage, refresh, tables
 from tests.engines.conftest import RunningHiveServer2
 from tests.engines.hive_stack import FETCH, TEZ, HookedHive, PlannerUnderTest, hooked_hive
 from tests.engines.segment_world import COLUMNS, SegmentWorld, files_read, segment_world
@@ -36,7 +36,7 @@ MODES = pytest.mark.parametrize("settings", [FETCH, TEZ], ids=["fetch", "tez"])
 def running(
     hiveserver2: RunningHiveServer2, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[HookedHive, PlannerUnderTest]]:
-    with hooked_hive(hiveserver2, tmp_path_factory.mktemp("cache")) as found:
+    with hooked_hive(hiveserver2, tmp_path_factory.mktemp("cache"), hook=False) as found:
         yield found
 
 

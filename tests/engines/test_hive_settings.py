@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.servers.hiveserver2 import HiveServer2Spec, start_hiveserver2
 from bridge.servers.process import LOOPBACK
 from bridge.table.model import TableName
-from tests.engines.conftest import RunningHiveServer2, RunningMetastore, Way
+from tests.engines.conftest import RunningHiveServer2, RunningMetastore
 from tests.engines.hive_stack import FETCH, TEZ, HookedHive, age, planner_under_test
+from tests.support.servers.hiveserver2 import HiveServer2Spec, start_hiveserver2
 
 pytestmark = pytest.mark.full
 SCHEMA = "owned"
@@ -57,7 +57,7 @@ def hive(
             jvm_options=("-XX:TieredStopAtLevel=1",),
         )
         with start_hiveserver2(spec) as server:
-            hive = HookedHive(RunningHiveServer2(server, metastore_401), other, Way.PLANS)
+            hive = HookedHive(RunningHiveServer2(server, metastore_401), other)
             hive.forget(SCHEMA)
             hive.ask(f"CREATE DATABASE {SCHEMA}")
             for name in (OWN, PLAIN):
@@ -72,7 +72,7 @@ def hive(
                     pairs = ", ".join(f"'{key}'='{value}'" for key, value in told.items())
                     words += f" TBLPROPERTIES ({pairs})"
                 hive.ask(f"CREATE EXTERNAL TABLE {name} (k bigint, s string) {words}")
-                hive.index_and_hook(name)
+                hive.build_index(name)
             yield hive
             hive.forget(SCHEMA)
             hive.close()
@@ -110,7 +110,7 @@ def test_header_lines_in_mapreduce_do_not_depend_on_an_index(
         f" TERMINATED BY ',' STORED AS TEXTFILE LOCATION 'file://{tmp_path}'"
         " TBLPROPERTIES ('skip.header.line.count'='1')"
     )
-    hive.index_and_hook(TITLED)
+    hive.build_index(TITLED)
     for where in ("s = 's3'", "s >= 's' AND s < 's3'", "k IS NULL"):
         sql = f"SELECT count(*) FROM {TITLED} WHERE {where}"
         assert hive.ask(sql, MAPREDUCE).rows == hive.unhooked(sql, MAPREDUCE)

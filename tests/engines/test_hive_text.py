@@ -16,12 +16,11 @@ import fastavro
 import pytest
 from pyhive.exc import OperationalError
 
-from bridge.config import Config, Setting
-from bridge.jobs.hive import silent
-from bridge.jobs.index_table import index_table
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
+from bridge.kernel.types import INTEGER, STRING, Kind, Type
 from bridge.metastore.client import MetastoreClient
-from bridge.types import INTEGER, STRING, Kind, Type
-from tests.engines.conftest import RunningHiveServer2, Way
+from tests.engines.conftest import RunningHiveServer2
 from tests.engines.hive_stack import FETCH, TEZ, HookedHive, PlannerUnderTest, age, hooked_hive
 from tests.engines.test_text_values import (
     AVRO,
@@ -49,7 +48,7 @@ def both(
     hiveserver2: RunningHiveServer2, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[HookedHive, PlannerUnderTest]]:
     cache = tmp_path_factory.mktemp("cache")
-    with hooked_hive(hiveserver2, cache, Way.PLANS) as running:
+    with hooked_hive(hiveserver2, cache) as running:
         yield running
 
 
@@ -113,7 +112,7 @@ def made(hive: HookedHive, format: str, name: str, columns: Columns, directory: 
 def index(hive: HookedHive, table: str) -> None:
     """Indexes what can be indexed, and asks until the hook knows the table."""
     config = Config({"metastore.uri": Setting(hive.metastore_uri, "test")})
-    index_table(config, table, local=True, progress=silent, say=lambda text: None)
+    index_table(config, table, local=True, progress=lambda done, total: None, say=lambda text: None)
     for _ in range(100):
         if hive.ask(f"SELECT * FROM {table} WHERE k IS NOT NULL LIMIT 1").scans:
             return

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from trino.exceptions import TrinoQueryError
 
-from bridge.errors import UnsupportedTable
+from bridge.kernel.errors import UnsupportedTable
 from bridge.metastore.client import MetastoreClient
 from bridge.storage.routed import open_storage
 from bridge.table.hudi.table_config import load_table_config

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import bridge
-from bridge.config import Config, Setting
-from bridge.jobs.index_table import index_table
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
 from bridge.metastore.client import MetastoreClient
 from bridge.table.model import TableName
 from tests.engines.stack import Stack

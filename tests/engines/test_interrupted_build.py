@@ -21,7 +21,7 @@ def test_no_jvm_is_left_behind(tmp_path: Path, wait: float) -> None:
     for number in range(3):
         pq.write_table(pa.table({"n": [number]}), table / f"{number}.parquet")
     process = subprocess.Popen(
-        [sys.executable, "-m", "bridge", "index", "build", str(table)],
+        [sys.executable, "-m", "bridge", "index", "build", str(table), "--spark"],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
-from bridge.cli.main import cli
+from bridge.app.cli.main import cli
 from bridge.metastore.client import MetastoreClient
 from bridge.storage.routed import open_storage
 from tests.support.azurite import KEY, URI, azurite_or_skip

@@ -15,24 +15,27 @@ from typing import Any
 
 import pytest
 
-from bridge.config import Config, Setting
-from bridge.errors import BridgeError
-from bridge.jobs.compose import hive_catalog_of, planner_of, remembering, storage_of
+from bridge.kernel.config import Config, Setting
+from bridge.kernel.errors import BridgeError
+from bridge.kernel.telemetry import METASTORE_CACHE
 from bridge.metastore.cache import CachedCatalog
 from bridge.metastore.catalog import HiveCatalog
 from bridge.metastore.client import MetastoreClient
 from bridge.metastore.notifications import EventLog
 from bridge.planner.request import ScanRequest
+from bridge.runtime.compose import hive_catalog_of, planner_of, remembering, storage_of
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.java import find_jdk
 from bridge.servers.maven import Artifact, artifact_file, class_path
 from bridge.servers.metastore_401 import ARTIFACTS, start_metastore_401
-from bridge.servers.postgres import driver, find_postgres, start_postgres
 from bridge.servers.process import LOOPBACK
-from bridge.table.model import Table, TableName
-from bridge.telemetry import METASTORE_CACHE
+from bridge.storage.local_disk.local import LocalStorage
+from bridge.sync.state import parse_state
+from bridge.sync.state_file import StateFiles
+from bridge.table.model import CatalogTable, TableName
 from tests.engines.sync_real_lake import write
 from tests.engines.test_metastore import Shop
+from tests.support.servers.postgres import driver, find_postgres, start_postgres
 
 pytestmark = pytest.mark.full
 
@@ -108,7 +111,7 @@ class Planner:
 
     def see(self, shop: Shop, table: str = "t", age: float = 0.0) -> dict[str, str]:
         """Locations by partition name."""
-        found: Table = self.catalog.table(TableName(shop.name, table), age)
+        found: CatalogTable = self.catalog.table(TableName(shop.name, table), age)
         names = self.catalog.partition_names(found, age)
         batches = list(self.catalog.partitions(found, names, age))
         assert [p.name for b in batches for p in b.partitions] == names
@@ -262,7 +265,7 @@ def test_a_sync_that_listens(recording: str, tmp_path: Path) -> None:
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "bridge", "sync", f"{database}.t", "--location", str(root)),
-            *("--listen", "--metastore-uri", recording, "--output", "json"),
+            *("--listen", "--relocate", "--metastore-uri", recording, "--output", "json"),
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -286,9 +289,10 @@ def test_a_sync_that_listens(recording: str, tmp_path: Path) -> None:
                 return client.get_partition_names(database, "t")
 
             def settled() -> bool:
-                return "storage" in client.get_table(database, "t").parameters.get(
-                    "skipbridge.sync.state", ""
-                )
+                record = client.get_table(database, "t")
+                states = StateFiles(LocalStorage(), root.as_uri())
+                state = parse_state(states.read(record))
+                return state is not None and state.compared > 0
 
             until(lambda: names() == ["p=1", "p=2"] and settled())
             write(root, "p=3")

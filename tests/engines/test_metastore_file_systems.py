@@ -6,21 +6,21 @@ from collections.abc import Iterator
 
 import pytest
 
-from bridge.config import Config, Setting
-from bridge.errors import InvalidRequest, MetastoreFailure
-from bridge.jobs.create_table import create_table, thrift_table
-from bridge.jobs.sync.job import SyncJob, run_job
-from bridge.jobs.sync.request import SyncRequest
+from bridge.kernel.config import Config, Setting
+from bridge.kernel.errors import InvalidRequest, MetastoreFailure
+from bridge.kernel.types import parse_hive_type
 from bridge.metastore.calls import MetastoreSettings
 from bridge.metastore.client import MetastoreClient
+from bridge.runtime.create_table import create_table, thrift_table
 from bridge.servers.embedded_metastore import (
     FILE_SYSTEMS,
     MetastoreSpec,
     start_embedded_metastore,
 )
 from bridge.servers.process import LOOPBACK
-from bridge.table.model import Column, Table, TableName
-from bridge.types import parse_hive_type
+from bridge.sync.job import SyncJob, run_job
+from bridge.sync.request import SyncRequest
+from bridge.table.model import CatalogTable, Column, TableName
 
 pytestmark = pytest.mark.full
 
@@ -45,7 +45,7 @@ def test_the_reason_comes_first(uri: str, scheme: str, request: pytest.FixtureRe
     host = "@account.dfs.core.windows.net" if scheme == "abfss" else ""
     location = f"{scheme}://bucket{host}/t"
     if "silent" in request.node.callspec.id:
-        table = Table(NAME, (Column("n", parse_hive_type("bigint")),), (), location)
+        table = CatalogTable(NAME, (Column("n", parse_hive_type("bigint")),), (), location)
         with MetastoreClient(uri, MetastoreSettings()) as client:
             client.create_database("lake")
             with pytest.raises(MetastoreFailure, match="create_table") as refused:

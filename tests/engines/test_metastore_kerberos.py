@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.errors import MetastoreFailure, MetastoreUnavailable
+from bridge.kernel.errors import MetastoreFailure, MetastoreUnavailable
 from bridge.metastore.calls import MetastoreSettings
 from bridge.metastore.client import MetastoreClient
 from bridge.metastore.security import KERBEROS, OPEN, Security

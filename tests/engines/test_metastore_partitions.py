@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from bridge.expression.bind import bind
-from bridge.expression.text import parse_where
+from bridge.expression.parsing.text import parse_where
+from bridge.kernel.types import TRINO, Field
 from bridge.metastore._gen import ttypes
 from bridge.metastore.batches import BatchSettings
 from bridge.metastore.catalog import HiveCatalog
@@ -18,7 +19,6 @@ from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_meta
 from bridge.servers.process import LOOPBACK
 from bridge.table.model import TableName
 from bridge.table.partition import NULL_MARKER
-from bridge.types import TRINO, Field
 from tests.engines.test_metastore import Shop, shop
 
 __all__ = ["shop"]

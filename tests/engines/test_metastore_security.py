@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.errors import InvalidConfiguration, MetastoreFailure, MetastoreUnavailable
+from bridge.kernel.errors import InvalidConfiguration, MetastoreFailure, MetastoreUnavailable
 from bridge.metastore.calls import MetastoreSettings
 from bridge.metastore.client import MetastoreClient
 from bridge.metastore.security import PLAIN, Security

@@ -24,21 +24,21 @@ import pytest
 from click.testing import CliRunner
 
 import bridge
-from bridge.cli.main import cli
-from bridge.clustering.eligibility import Limits
-from bridge.clustering.scheduling import Strategy
-from bridge.config import Config, Setting
-from bridge.jobs import cluster
-from bridge.jobs.create_table import register_table
-from bridge.jobs.index_table import drop_from_index, index_table
-from bridge.jobs.places import MetastorePlaces
-from bridge.jobs.publish import clean, left, originals, publish, revert
-from bridge.jobs.sync.request import SyncRequest, SyncSettings
-from bridge.jobs.sync.table import TableSync
+from bridge.app.cli.main import cli
+from bridge.clustering.commands import run as cluster
+from bridge.clustering.commands.places import MetastorePlaces
+from bridge.clustering.commands.publish import clean, list_left_files, originals, publish, revert
+from bridge.clustering.planning.eligibility import Limits
+from bridge.clustering.planning.scheduling import Strategy
+from bridge.indexing.table import drop_from_index, index_table
+from bridge.kernel.config import Config, Setting
+from bridge.kernel.types import BIGINT, STRING
 from bridge.metastore.catalog import HiveCatalog
-from bridge.storage.local import LocalStorage
-from bridge.table.model import Column, Partition, Table, TableName
-from bridge.types import BIGINT, STRING
+from bridge.runtime.create_table import register_table
+from bridge.storage.local_disk.local import LocalStorage
+from bridge.sync.request import SyncRequest, SyncSettings
+from bridge.sync.table import TableSync
+from bridge.table.model import CatalogTable, Column, Partition, TableName
 from tests.engines.conftest import RunningHiveServer2, RunningMetastore
 from tests.engines.hive_stack import FETCH
 from tests.engines.stack import ask
@@ -151,7 +151,7 @@ def test_stock_readers_see_every_row_once(
             put(directory / f"f{i}.parquet", number * 400 + i * 100, 100)
     spans = [(0, 400 * len(directories))]
     keys = (Column("day", STRING),) if partitioned else ()
-    table = Table(name, COLUMNS, keys, f"file://{root}")
+    table = CatalogTable(name, COLUMNS, keys, f"file://{root}")
     parts = [Partition(d.name, (d.name[4:],), f"file://{d}") for d in directories if partitioned]
     with metastore_401.client() as client:
         client.create_database(name.schema)
@@ -248,7 +248,7 @@ def test_stock_readers_see_every_row_once(
             # A writer that still knows the old directory: no engine reads its file.
             put(directories[0] / "late.parquet", 2000, 10)
             loop.turn()
-            (late,) = left(config, str(name))
+            (late,) = list_left_files(config, str(name))
             assert late["path"].endswith("/late.parquet")
             time.sleep(1.1)
             clean(config, str(name), -5.0, dry_run=False)
@@ -279,7 +279,7 @@ def test_what_another_table_reads_is_not_published(
     with metastore_401.client() as client:
         client.create_database(name.schema)
         for each in (name, twin):
-            register_table(client, each, Table(each, COLUMNS, (), f"file://{root}"), [])
+            register_table(client, each, CatalogTable(each, COLUMNS, (), f"file://{root}"), [])
     config = Config({"metastore.uri": Setting(metastore_401.uri, "test")})
     index_table(config, str(name), local=True, progress=_quiet, say=print)
     strategy = Strategy("linear", ("x",), "time", Limits())
@@ -295,7 +295,7 @@ def test_what_another_table_reads_is_not_published(
         client.drop_table(twin.schema, twin.table, delete_data=False)
         key, place = Column("day", STRING), f"file://{tmp_path}/far"
         theirs = Partition("day=1", ("1",), f"file://{root}")
-        register_table(client, far, Table(far, COLUMNS, (key,), place), [theirs])
+        register_table(client, far, CatalogTable(far, COLUMNS, (key,), place), [theirs])
     assert f"table {far} reads" in published()["kept"][0]["reason"]
     with metastore_401.client() as client:
         client.drop_table(far.schema, far.table, delete_data=False)
@@ -317,7 +317,7 @@ def test_what_was_not_quiet_when_it_was_clustered_is_published_later(
             put(root / f"f{i}.parquet", i * 100, 100)
             os.utime(root / f"f{i}.parquet", (1e9, 1e9))
         with metastore.client() as client:
-            register_table(client, name, Table(name, COLUMNS, (), f"file://{root}"), [])
+            register_table(client, name, CatalogTable(name, COLUMNS, (), f"file://{root}"), [])
         config = Config({"metastore.uri": Setting(metastore.uri, "test")})
         index_table(config, str(name), local=True, progress=_quiet, say=print)
         words = ["cluster", "run", str(name), "--local", "--publish", *address]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bridge.servers.process import ServerSpec, free_port, start_server
-from bridge.servers.trino_server import TrinoSpec, start_trino
+from bridge.trino.server import TrinoSpec, start_trino
 from tests.engines.stack import LIGHT_JVM, ask
 from tests.support.go_programs import GoMissing
 from tests.support.versitygw import PACKAGE, VERSION, versitygw

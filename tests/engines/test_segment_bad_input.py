@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from bridge.errors import InvalidRequest
-from bridge.jobs.segments import indexes
+from bridge.kernel.errors import InvalidRequest
 from bridge.metastore import records
 from bridge.metastore.client import MetastoreClient
+from bridge.segments.commands import indexes
 from tests.engines.conftest import RunningHiveServer2
 from tests.engines.hive_stack import hooked_hive
 from tests.engines.segment_world import SegmentWorld, segment_world
@@ -56,7 +56,7 @@ def groups() -> dict[Group, list[TextCase]]:
 def world(
     hiveserver2: RunningHiveServer2, stack: Stack, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SegmentWorld]:
-    with hooked_hive(hiveserver2, tmp_path_factory.mktemp("cache")) as (hive, _):
+    with hooked_hive(hiveserver2, tmp_path_factory.mktemp("cache"), hook=False) as (hive, _):
         yield segment_world(hive, stack, tmp_path_factory.mktemp(SCHEMA), SCHEMA)
 
 

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import bridge
-from bridge.jobs.segments import compaction, indexes, views
 from bridge.metastore.client import MetastoreClient
+from bridge.segments.commands import compaction, indexes, views
 from tests.engines.conftest import RunningHiveServer2
 from tests.engines.hive_stack import FETCH, TEZ, hooked_hive
 from tests.engines.segment_world import SegmentWorld, rows_and_files, segment_world
@@ -47,7 +47,7 @@ Row = dict[str, Any]
 def world(
     hiveserver2: RunningHiveServer2, stack: Stack, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SegmentWorld]:
-    with hooked_hive(hiveserver2, tmp_path_factory.mktemp("cache")) as (hive, _):
+    with hooked_hive(hiveserver2, tmp_path_factory.mktemp("cache"), hook=False) as (hive, _):
         made = segment_world(hive, stack, tmp_path_factory.mktemp(SCHEMA), SCHEMA)
         with MetastoreClient(stack.metastore_uri) as client:
             client.create_database(SCHEMA)

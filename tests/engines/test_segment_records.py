@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 import bridge
-from bridge.config import Config, Setting
-from bridge.errors import (
+from bridge.kernel.config import Config, Setting
+from bridge.kernel.errors import (
     BridgeError,
     MetastoreFailure,
     MetastoreUnavailable,
@@ -26,9 +26,9 @@ from bridge.errors import (
     TableExists,
     TableNotFound,
 )
-from bridge.jobs.segments import tables
 from bridge.metastore.client import MetastoreClient
-from bridge.storage.local import LocalStorage
+from bridge.segments.commands import tables
+from bridge.storage.local_disk.local import LocalStorage
 from tests.engines.conftest import RunningMetastore
 from tests.support.relay import Relay
 from tests.tiers import examples, seed

@@ -18,9 +18,9 @@ import pytest
 from pyhive.exc import OperationalError
 
 import bridge
-from bridge.servers.hiveserver2 import HiveServer2Spec, start_hiveserver2
 from tests.engines.conftest import RunningHiveServer2, RunningMetastore
 from tests.engines.stack import Stack
+from tests.support.servers.hiveserver2 import HiveServer2Spec, start_hiveserver2
 
 pytestmark = pytest.mark.full
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from bridge.errors import StorageFailure
-from bridge.index.collect import FileTask, Nan, Reading, ThreadCollector
-from bridge.index.shard import Collected
-from bridge.index.snapshot import IndexSnapshot
-from bridge.spark.build_index import SparkCollector
-from bridge.spark.session import open_session
+from bridge.index.building.collect import FileTask, Nan, Reading, ThreadCollector
+from bridge.index.generations.shard import Collected
+from bridge.index.reading.snapshot import IndexSnapshot
+from bridge.indexing.spark_build import SparkCollector
+from bridge.kernel.errors import StorageFailure
+from bridge.kernel.types import BIGINT, DATE, DOUBLE, HIVE, STRING, TIMESTAMP, TRINO, Type, decimal
+from bridge.runtime.spark_session import open_session
 from bridge.storage.routed import open_storage
-from bridge.types import BIGINT, DATE, DOUBLE, HIVE, STRING, TIMESTAMP, TRINO, Type, decimal
 from tests.support.damage import damaged_orc, orc_files
 
 if TYPE_CHECKING:

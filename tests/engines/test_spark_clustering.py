@@ -13,14 +13,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.api.session import Session
-from bridge.clustering.eligibility import Limits
-from bridge.clustering.scheduling import Strategy
-from bridge.config import Config, load
-from bridge.jobs import cluster
-from bridge.spark.build_index import SparkCollector
-from bridge.spark.session import open_session
+from bridge.app.api.session import Session
+from bridge.clustering.commands import run as cluster
+from bridge.clustering.execution import ThreadRewriter
+from bridge.clustering.planning.eligibility import Limits
+from bridge.clustering.planning.scheduling import Strategy
+from bridge.clustering.rewriting.rewrite import GroupTask
+from bridge.clustering.rewriting.spark_rewrite import SparkRewriter
+from bridge.indexing.spark_build import SparkCollector
+from bridge.kernel.config import Config, load
+from bridge.runtime.spark_session import open_session
 from tests.support.lake import age
+from tests.unit.clustering.test_rewrite import STORAGE, state_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,6 +92,24 @@ def test_spark_rewrites_what_spark_wrote(
     assert len(expected) == 300
     found = session.read.parquet(*map(str, new)).select(columns).collect()
     assert sorted(map(repr, found)) == expected
+
+
+def test_spark_and_threads_write_the_same_bytes(session: SparkSession, tmp_path: Path) -> None:
+    for i in range(40):
+        x = [(i * 7919 + k * 104729) % 5000 for k in range(500)]
+        table = pa.table({"x": x, "s": [f"s{v % 90}" for v in x], "all": [f"{v:050}" for v in x]})
+        pq.write_table(table, tmp_path / f"{i:02}.parquet", compression="zstd")
+    states = tuple(state_of(path) for path in sorted(tmp_path.glob("*.parquet")))
+    found = []
+    for rewriter in (SparkRewriter(session, ship=False), ThreadRewriter(STORAGE)):
+        target = f"file://{tmp_path}/{len(found)}"
+        task = GroupTask(0, "", states, 3, "kdtree", ("x", "s"), target, None, 1 << 27)
+        read: list[int] = []
+        (result,) = rewriter.rewrite([task], read.append)
+        assert (result.rejected, result.rows, len(result.new)) == ("", 20_000, 3)
+        assert sum(read) == len(states)  # also of executors on this machine
+        found.append([STORAGE.read(state.path) for state in result.new])
+    assert found[0] == found[1]
 
 
 def write(path: Path, begin: int, end: int, step: int = 1) -> None:

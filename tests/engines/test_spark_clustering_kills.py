@@ -29,7 +29,7 @@ STEPS = [
 def test_the_driver_is_killed(tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
     with forked_commands(tmp_path) as commands:
-        story = Killed(tmp_path, commands, "parquet", random.Random(6))
+        story = Killed(tmp_path, commands, random.Random(6))
         plan = ("--by", "x", "--target", "1MiB", "--small", "1MiB")
         assert commands.run("cluster", "schedule", story.table, *plan) == 0
         before = story.check()

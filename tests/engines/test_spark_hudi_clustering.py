@@ -16,13 +16,13 @@ import pytest
 from click.testing import CliRunner
 
 import bridge
-from bridge.cli.main import cli
-from bridge.config import Config
-from bridge.jobs.compose import storage_of
-from bridge.table.hudi.file_system_view import FileListing, FileSystemView
-from bridge.table.hudi.metadata_table import read_file_listing
+from bridge.app.cli.main import cli
+from bridge.kernel.config import Config
+from bridge.runtime.compose import storage_of
+from bridge.table.hudi.files.file_system_view import FileListing, FileSystemView
+from bridge.table.hudi.files.metadata_table import read_file_listing
 from bridge.table.hudi.table_config import HudiTableConfig
-from bridge.table.hudi.timeline import Timeline
+from bridge.table.hudi.timeline.timeline import HudiTimeline
 from tests.support.hudi_spark import HudiStory, python_with_spark_35
 
 pytestmark = [
@@ -279,7 +279,7 @@ def test_metadata_table_stays(story: HudiStory, spark: Path, tmp_path: Path) -> 
     assert world.ours() == world.theirs()
 
 
-def _config_and_timeline(path: Path) -> tuple[HudiTableConfig, Timeline]:
+def _config_and_timeline(path: Path) -> tuple[HudiTableConfig, HudiTimeline]:
     view = FileSystemView.open(storage_of(Config()), f"file://{path}")
     return view.config, view.timeline
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from bridge.expression.nodes import BoundPredicate, BoundReference, Op
-from bridge.index import registry
-from bridge.index.registry import kind
-from bridge.spark.build_index import SparkCollector
-from bridge.spark.session import open_session
-from bridge.types import BIGINT, DATE, INTEGER, STRING, TRINO, Type, Value, decimal
+from bridge.index.kinds import registry
+from bridge.index.kinds.registry import kind
+from bridge.indexing.spark_build import SparkCollector
+from bridge.kernel.types import BIGINT, DATE, INTEGER, STRING, TRINO, Type, Value, decimal
+from bridge.runtime.spark_session import open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

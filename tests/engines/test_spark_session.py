@@ -11,7 +11,7 @@ import pytest
 pytestmark = [pytest.mark.full, pytest.mark.engine]
 PROGRAM = """
 import psutil
-from bridge.spark.session import open_session
+from bridge.runtime.spark_session import open_session
 
 given = {"spark.hadoop.fs.s3a.secret.key": "hidden-1", "spark.driver.memory": "600m"}
 session = open_session("local[1]", settings=given)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import bridge
-from bridge.config import Config
-from bridge.jobs.segments import add, tables, views
-from bridge.spark.session import open_session
+from bridge.kernel.config import Config
+from bridge.runtime.spark_session import open_session
+from bridge.segments.commands import add, tables, views
 from tests.support.exact_rows import exact_rows
 
 if TYPE_CHECKING:

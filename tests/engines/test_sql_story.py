@@ -17,10 +17,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 import bridge
-from bridge.cli.main import cli
-from bridge.errors import TableNotFound
-from bridge.file_formats.registry import file_format
-from bridge.sql.parser import parse
+from bridge.app.cli.main import cli
+from bridge.formats.registry import file_format
+from bridge.kernel.errors import TableNotFound
+from bridge.segments.sql.parser import parse
 from tests.engines.conftest import RunningMetastore
 
 pytestmark = pytest.mark.full
@@ -287,7 +287,7 @@ def test_a_record_of_an_earlier_version_is_written_anew(
         return record.sd.serdeInfo.serializationLib, *(record.parameters[n] for n in names)
 
     def doctor() -> str:
-        return CliRunner().invoke(cli, ["doctor", "story.fact_table"]).stdout
+        return CliRunner().invoke(cli, ["doctor", "story.fact_table", "--all"]).stdout
 
     right = told()
     with metastore.client() as client:

@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -19,14 +20,16 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
-from bridge.cli.main import cli
-from bridge.jobs.sync.request import SyncSettings
-from bridge.jobs.sync.write_batches import BatchLimits
+from bridge.app.cli.main import cli
 from bridge.metastore._gen import ttypes
-from bridge.metastore.hooks import unhook
-from bridge.storage.local import LocalStorage
+from bridge.metastore.hooks import is_hooked
+from bridge.storage.local_disk.local import LocalStorage
+from bridge.sync.request import SyncSettings
+from bridge.sync.writing.write_batches import BatchLimits
+from bridge.table.model import TableName
 from tests.engines.conftest import RunningMetastore
 from tests.engines.sync_real_lake import RealLake, RealMetastore, command, write
+from tests.support.hooked_records import hook_table
 from tests.support.sync_lake import (
     JUNK,
     KEY_COLUMNS,
@@ -142,15 +145,15 @@ def test_two_processes_at_once(
     write(root, *(f"p={i}" for i in range(60)))
     # On Derby, Hive 2.3 holds up one who alters while another drops for half a minute.
     later = "longer" if metastore_name == "metastore_401" else "first"
-    words = (name, "--location", root, "--sync-batch-partitions", 7, "--drop-now", "--drop-all")
-    both = command(running, *words)
+    words = (name, "--location", root, "--drop-now", "--drop-all")
+    both = command(running, *words, batch=7)
     for changed in range(2):
         done = [subprocess.Popen(both, stdout=subprocess.PIPE, text=True) for _ in range(2)]
         reports = [json.loads(p.communicate(timeout=600)[0]) for p in done]
         assert [p.returncode for p in done] == [0, 0], reports
         with running.client() as client:
             names = set(client.get_partition_names(database, "t"))
-            assert names == {p.name for p in root.iterdir()}, changed
+            assert names == {p.name for p in root.glob("p=*")}, changed
             columns = [c.name for c in client.get_table(database, "t").sd.cols]
             found = client.get_partitions_by_names(database, "t", sorted(names)).partitions
             assert all([c.name for c in p.sd.cols] == columns for p in found)
@@ -168,7 +171,7 @@ def test_a_process_that_is_killed(
     database = name.partition(".")[0]
     root = tmp_path / "t"
     write(root, *(f"p={i}" for i in range(300)))
-    words = command(metastore, name, "--location", root, "--sync-batch-partitions", 5)
+    words = command(metastore, name, "--location", root, batch=5)
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with metastore.client() as client:
         deadline = time.monotonic() + 60
@@ -238,15 +241,46 @@ def test_a_dry_run_shows_the_difference_and_changes_nothing(
         assert name.partition(".")[0] not in client.get_all_databases()
     assert run(name, "--location", root).exit_code == 0
     shutil.rmtree(root / "p=3")
-    write(root, "p=40", schema="wider")
+    write(root, "p=40", schema="longer")
     waiting = done(run(name, "--dry-run", "--output", "json"))
     assert not waiting["dropped"] and [w["partition"] for w in waiting["waiting"]] == ["p=3"]
     found = done(run(name, "--dry-run", "--drop-now", "--output", "json"))
     assert (found["outcome"], found["added"], found["dropped"]) == ("planned", ["p=40"], ["p=3"])
-    assert found["table_changes"] == ["~ column id int -> bigint"]
+    assert found["table_changes"] == ["+ column extra double"]
     assert {u["change"] for u in found["updated"]} == {"columns of the table"}
     assert done(run(name, "--drop-now", "--output", "json"))["counts"]["updated"] == 29
     assert done(run(name, "--output", "json"))["outcome"] == "in step"
+
+
+def test_the_first_example_of_the_how_to_page(
+    run: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(__file__).parents[2] / "docs/how-to/sync.md").read_text()
+    example = page.split("$ skipbridge sync demo.flights --dry-run\n")[1].split("```")[0]
+    root = tmp_path / "flights"
+
+    def put(directory: str, kind: pa.DataType, file: str = "f.parquet") -> None:
+        (root / directory).mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"dep_delay": pa.array([1], kind)}), root / directory / file)
+
+    days = [f"month={m}/day={d}" for m in (1, 2) for d in (1, 2, 30)]
+    for directory in days:
+        put(directory, pa.int32())
+    assert run(name, "--location", root, "--index").exit_code == 0
+    monkeypatch.setenv("SKIPBRIDGE_SYNC_DROP_AFTER", "0s")
+    shutil.rmtree(root / "month=2/day=30")
+    assert run(name).exit_code == 0
+    put("month=1/day=1", pa.int64(), "g.parquet")
+    put("month=3/day=9", pa.int64())
+    put("tmp-7", pa.int64())
+    told = run(name, "--dry-run").output
+
+    def plain(text: str) -> list[str]:
+        text = text.replace(name, "demo.flights").replace(f"file://{root}", "s3://lake/flights")
+        *lines, last = text.strip().splitlines()
+        return [*lines, re.sub(r"[\d.]+", "N", last)]
+
+    assert plain(told) == plain(example)
 
 
 def test_a_table_that_is_not_ours(
@@ -379,7 +413,7 @@ def test_a_directory_that_vanishes_meanwhile(
         return real(self, uri, ranges)
 
     monkeypatch.setattr(LocalStorage, "read_ranges", vanish)
-    monkeypatch.setenv("SKIPBRIDGE_SYNC_RECHECK_AFTER", "0s")
+    monkeypatch.setattr("bridge.sync.request.RECHECK_AFTER", 0.0)
     found = done(run(name, "--output", "json"))
     assert found["added"] == ["p=3"] and found["partitions"] == 3
     assert not (root / "p=4").exists()
@@ -420,10 +454,13 @@ def test_wrong_requests(run: Any, name: str, tmp_path: Path) -> None:
         refused(run(named, "--location", tmp_path / "n"), "INVALID_REQUEST", "'a b'", "letters")
 
 
-def test_partitions_of_many_bytes_go_in_small_requests(run: Any, name: str, tmp_path: Path) -> None:
+def test_partitions_of_many_bytes_go_in_small_requests(
+    run: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bridge.sync.request.LIMITS", BatchLimits(2048))
     root = tmp_path / "t"
     write(root, *(f"p={'x' * 150}{i}" for i in range(40)))
-    words = (name, "--location", root, "--sync-batch-bytes", "2KiB", "--output", "json")
+    words = (name, "--location", root, "--output", "json")
     assert done(run(*words))["counts"]["added"] == 40
 
 
@@ -459,35 +496,21 @@ def test_an_index_that_is_gone_is_built_again(run: Any, name: str, tmp_path: Pat
     assert "index in step" in run(name, "--index").output
 
 
-def test_hooks_go_in_and_out(
+def test_a_table_whose_records_are_hooked_stays_in_step(
     run: Any, name: str, tmp_path: Path, metastore: RunningMetastore
 ) -> None:
     root = tmp_path / "t"
     write(root, "p=1", "p=2")
     database = name.partition(".")[0]
-
-    def formats() -> set[str]:
-        with metastore.client() as client:
-            names = client.get_partition_names(database, "t")
-            found = client.get_partitions_by_names(database, "t", names).partitions
-            records = [client.get_table(database, "t"), *found]
-            return {r.sd.inputFormat.rpartition(".")[0] for r in records}
-
-    assert run(name, "--location", root, "--hook").exit_code == 0
-    write(root, "p=3")  # comes hooked
+    assert run(name, "--location", root).exit_code == 0
+    hook_table(metastore.uri, TableName(database, "t"))
+    write(root, "p=3")
     assert done(run(name, "--output", "json"))["added"] == ["p=3"]
-    assert len(formats()) == 1 and next(iter(formats())).startswith("io.skipbridge")
+    with metastore.client() as client:
+        names = client.get_partition_names(database, "t")
+        found = client.get_partitions_by_names(database, "t", names).partitions
+    assert {is_hooked(p.sd) for p in found} == {True} and len(found) == 3
     assert done(run(name, "--full", "--output", "json"))["outcome"] == "in step"
-    with metastore.client() as client:  # as a run leaves them that dies between its partitions
-        (left,) = client.get_partitions_by_names(database, "t", ["p=1"]).partitions
-        assert unhook(left)
-        client.alter_partitions(database, "t", [left])
-    assert len(formats()) == 2
-    assert run(name, "--hook").exit_code == 0
-    assert len(formats()) == 1
-    assert run(name, "--unhook").exit_code == 0
-    assert formats() == {"org.apache.hadoop.hive.ql.io.parquet"}
-    assert done(run(name, "--output", "json"))["outcome"] == "in step"
 
 
 def test_many_tables_and_one_that_fails(run: Any, tmp_path: Path) -> None:

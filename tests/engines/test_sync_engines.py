@@ -1,4 +1,4 @@
-"""Spark, Hive and stock Trino read a synced table alike; Spark lists what threads list."""
+"""Spark, Hive and stock Trino read a synced table alike."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.jobs.sync.request import SyncRequest, SyncSettings
-from bridge.jobs.sync.table import TableSync
-from bridge.spark.list_directories import list_with_spark
-from bridge.spark.session import open_session
-from bridge.storage.local import LocalStorage
+from bridge.kernel.types import UNKNOWN
+from bridge.storage.local_disk.local import LocalStorage
 from bridge.sync.report import SyncReport
-from bridge.table.discovered import list_directories
+from bridge.sync.request import SyncRequest, SyncSettings
+from bridge.sync.table import TableSync
 from bridge.table.model import Column, TableName
 from bridge.table.partition import NULL_MARKER
-from bridge.types import UNKNOWN
 from tests.engines.conftest import RunningHiveServer2, RunningMetastore
 from tests.engines.stock_readers import Rows, ask_spark, ask_trino
 
@@ -108,18 +105,3 @@ def test_dates_in_slashes_are_read_alike(
         == sorted(hiveserver2.query(query))
         == [(2, "2024-03-02"), (3, "2024-03-03")]
     )
-
-
-def test_spark_lists_what_threads_list(tmp_path: Path) -> None:
-    for i in range(40):
-        write(tmp_path, f"p={i % 7}/q={i % 3}", {"id": pa.array([i])})
-    for directory in ("odd", "_tmp/p=1", ".hidden", "p=1/q=1/deeper", "_k=1"):
-        write(tmp_path, directory, {"id": pa.array([1])})
-    write(tmp_path, "", {"id": pa.array([1])})
-    session = open_session("local[2]", name="skipbridge-tests")
-    try:
-        by_spark = list_with_spark(session, f"file://{tmp_path}")
-    finally:
-        session.stop()
-    by_threads = list_directories(LocalStorage(), f"file://{tmp_path}")
-    assert by_spark.rows.equals(by_threads.rows) and len(by_threads) == 25

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from bridge.errors import MetastoreUnavailable
-from bridge.jobs.sync.request import SyncRequest, SyncSettings
-from bridge.jobs.sync.table import TableSync
-from bridge.jobs.sync.write_batches import BatchLimits
+from bridge.kernel.errors import MetastoreUnavailable
 from bridge.metastore.calls import MetastoreSettings
 from bridge.metastore.client import MetastoreClient
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.process import free_port
-from bridge.storage.local import LocalStorage
+from bridge.storage.local_disk.local import LocalStorage
+from bridge.sync.request import SyncRequest, SyncSettings
+from bridge.sync.table import TableSync
+from bridge.sync.writing.write_batches import BatchLimits
 from bridge.table.model import TableName
 from tests.engines.sync_real_lake import RealMetastore, write
 

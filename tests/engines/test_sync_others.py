@@ -13,8 +13,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from bridge.errors import TableExists
+from bridge.kernel.errors import TableExists
 from bridge.metastore._gen import ttypes
+from bridge.sync.schemas.type_changes import SETTING
 from tests.engines.conftest import RunningMetastore
 from tests.support.metastore_proxy import Call, Fate, MetastoreProxy
 from tests.support.sync_rivals import Outcome, Rivals, sync
@@ -72,8 +73,8 @@ class Story:
         """Another's ALTER TABLE ... PARTITION: location, or properties."""
         record = self.world.partitions()[values]
         for what, value in changes.items():
-            if what == "location":
-                record.sd.location = f"file:{value}"
+            if what in ("location", "place"):
+                record.sd.location = f"file:{value}" if what == "location" else value
             else:
                 record.parameters[what] = str(value)
         self.client.alter_partitions(
@@ -312,7 +313,43 @@ def test_a_new_column_in_a_file_with_an_old_time(story: Story) -> None:
     assert fields(story.world.partitions()[("a",)].sd)["extra"] == "double"
 
 
+def test_a_column_of_one_partition_widens_no_other(story: Story) -> None:
+    story.write("p=a", "p=b", "p=d")
+    story.sync()
+    story.write("p=b", "p=c", kind="wider")
+    assert story.sync().status == 0
+    types = {v[0]: fields(p.sd)["id"] for v, p in story.world.partitions().items()}
+    assert types == {"a": "int", "b": "bigint", "c": "bigint", "d": "int"}
+    assert story.sync().in_step and story.sync(full=True).in_step
+    story.write("p=d", kind="wider")  # the table's type is wide already
+    assert story.sync().status == 0
+    types = {v[0]: fields(p.sd)["id"] for v, p in story.world.partitions().items()}
+    assert types == {"a": "int", "b": "bigint", "c": "bigint", "d": "bigint"}
+    assert story.sync().in_step and story.sync(full=True).in_step
+
+
 # decisions
+
+
+@pytest.mark.rule("44")
+def test_a_property_set_before_each_call_of_a_sync(story: Story) -> None:
+    """Partitions alone change: the table's record is not written."""
+    story.write("p=a", "p=b")
+    story.sync()
+    story.write("p=c", "p=d")
+    made = []
+
+    def before(call: Call) -> Fate:
+        made.append(f"k{call.number}")
+        story.alter_table(**{made[-1]: "set"})
+        return Fate.PASS
+
+    story.proxy.reset(before)
+    assert story.sync(through=True).status == 0
+    record = story.world.table()
+    assert record is not None and len(made) > 4
+    assert [k for k in made if k not in record.parameters] == []
+    assert len(story.places()) == 4
 
 
 @pytest.mark.rule("44")
@@ -439,6 +476,31 @@ def test_a_location_that_cannot_be_read_stops_no_other(story: Story, location: s
     assert story.world.partitions()[("b",)].sd.location == location
 
 
+@pytest.mark.rule("27", "36")
+def test_partitions_that_cannot_be_listed_leave_the_others_to_the_index(story: Story) -> None:
+    """A file without a name in UTF-8, and places of stores that fail; named in each run."""
+    places = {"c": "hdfs://127.0.0.1:1/x", "d": "hdfs://127.0.0.1:1/y", "e": "nope://host/x"}
+    story.write("p=a", "p=b", *(f"p={value}" for value in places))
+    assert story.sync().status == 0
+    odd = story.root / "p=b" / os.fsdecode(b"\xff")
+    odd.write_bytes(b"x")
+    for value, place in places.items():
+        story.alter((value,), place=place)
+    for full in (True, False):
+        ended = story.sync(full=full, index="local")
+        assert ended.status == 3 and ended.report is not None and ended.report.index is not None
+        reasons = {r["partition"]: r["reason"] for r in ended.report.index["refused"]}
+        assert reasons.keys() == {"p=b", "p=c", "p=d", "p=e"}
+        assert reasons["p=c"].startswith("STORAGE_ERROR: hdfs://127.0.0.1:1"), reasons
+        assert ended.report.index["files"] == (1 if full else 2)
+        story.write("p=f" if full else "p=a")
+    odd.unlink()
+    for value in places:
+        story.alter((value,), location=story.root / f"p={value}")
+    ended = story.sync(full=True, index="local")
+    assert ended.status == 0 and ended.report and (ended.report.index or {})["files"] >= 6
+
+
 @pytest.mark.rule("36")
 def test_a_partition_that_another_drops_meanwhile_stops_no_other(story: Story) -> None:
     story.write("p=a", "p=b", "p=c")
@@ -502,3 +564,37 @@ def test_a_move_drops_no_partition_with_data(story: Story, drop_all: bool) -> No
     story.sync(move=True, full=True, drop_all=drop_all)
     kept = {} if drop_all else {("c",): old / "p=c"}
     assert story.places() == {**{(v,): story.root / f"p={v}" for v in "ab"}, **kept}
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_dry_run_knows_what_the_metastore_will_refuse(story: Story, asked: bool) -> None:
+    old = not story.client.get_version().startswith("4.")
+    longer = pa.struct([("a", pa.int32()), ("b", pa.int32())])
+    pairs = [("struct<a:int>", longer), ("array<int>", pa.list_(pa.int64())), ("int", pa.int64())]
+    for registered, type_ in pairs:
+        story.world.database = f"others{next(_numbers)}"
+        clear(story.root)
+        place = story.root / "p=1"
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "f.parquet").write_bytes(parquet(id=pa.array([None], type_)))
+        _create_of_type(story, registered)
+        before = story.world.table(), story.world.partitions()
+
+        def refuse(call: Call) -> Fate:
+            hidden = call.method == "get_config_value" and not asked
+            return Fate.REFUSE if hidden else Fate.PASS
+
+        story.proxy.reset(refuse)
+        dry = sync(story.world, story.proxy.uri, dry_run=True)
+        said = str(dry.error or "") + str(dry.report.to_dict() if dry.report else "")
+        assert (story.world.table(), story.world.partitions()) == before
+        story.proxy.reset(refuse)
+        real = sync(story.world, story.proxy.uri)
+        if old and registered != "int":
+            assert real.error is not None and SETTING in said, (said, real)
+            assert ("may be refused" in said) is not asked and (dry.error is not None) is asked
+            assert (story.world.table(), story.world.partitions()) == before
+            assert not asked or SETTING in str(real.error)
+        else:
+            assert (dry.status, real.status) == (0, 0), (dry, real)
+            assert ("may be refused" in said) is (not asked and registered != "int")

@@ -23,7 +23,11 @@ BOTH = ["metastore", "metastore_401"]
 
 
 class Draw:
-    """One table's story, by its seed."""
+    """One table's story, by its seed.
+
+    Attributes:
+        last: how the story's last sync ended, if it came so far.
+    """
 
     def __init__(self, number: int, base: Path, running: RunningMetastore, quiet: bool) -> None:
         self.random = random.Random(number)
@@ -35,6 +39,7 @@ class Draw:
         self.world.keys = KEYS[self.random.choice(sorted(KEYS))]
         self.rivals = Rivals(self.world, running.uri)
         self.seen = self.world.seen
+        self.last: Outcome | None = None
 
     def close(self) -> None:
         self.proxy.__exit__(None, None, None)
@@ -58,7 +63,7 @@ class Draw:
         if second.report is None:
             return [*wrong, f"quiet: {second.error}"]
         before = self.world.table(), self.world.partitions()
-        third = sync(self.world, self.rivals.uri)
+        self.last = third = sync(self.world, self.rivals.uri)
         if (self.world.table(), self.world.partitions()) != before:
             wrong.append("third: it changed the metastore once more")
         if third.status != second.status or not third.in_step:

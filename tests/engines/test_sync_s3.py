@@ -16,12 +16,12 @@ import pytest
 from click.testing import CliRunner
 from moto.server import ThreadedMotoServer
 
-from bridge.cli.main import cli
+from bridge.app.cli.main import cli
 from bridge.metastore.client import MetastoreClient
 from bridge.servers.embedded_metastore import MetastoreSpec
 from bridge.servers.metastore_401 import start_metastore_401
 from bridge.servers.process import LOOPBACK
-from bridge.storage.odd_keys import OddKeys
+from bridge.storage.object_store.odd_keys import OddKeys
 from bridge.storage.routed import open_storage
 
 pytestmark = pytest.mark.full

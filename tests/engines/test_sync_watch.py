@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from bridge.jobs.sync.watch import Events
+from bridge.kernel.errors import TableNotFound
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.maven import Artifact, artifact_file
 from bridge.sync.state import MISSING_PROPERTY
+from bridge.sync.watch import Events
 from tests.engines.conftest import RunningMetastore
 from tests.engines.sync_real_lake import command, write
 
@@ -95,6 +96,29 @@ def test_watching_and_listening(recording: RunningMetastore, tmp_path: Path) -> 
     assert process.returncode == 0, err
     statuses = [json.loads(line)["status"] for line in _documents(out)]
     assert statuses.count("synced") >= 3
+
+
+def test_a_table_dropped_while_storage_is_watched(
+    recording: RunningMetastore, tmp_path: Path
+) -> None:
+    root = tmp_path / "t"
+    write(root, "p=1")
+    words = command(recording, "dropped.t", "--location", root, "--watch", "1s")
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        with recording.client() as client:
+            assert process.stdout is not None
+            told = (line for line in process.stdout if '"status"' in line or '"code"' in line)
+            assert "synced" in next(told)
+            client.drop_table("dropped", "t")
+            for _ in range(3):
+                while "TABLE_NOT_FOUND" not in next(told):
+                    pass
+                with pytest.raises(TableNotFound):
+                    client.get_table("dropped", "t")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
 
 
 def test_a_mark_of_missing_data_is_no_change_by_others(

@@ -17,10 +17,21 @@ import fastavro
 import numpy as np
 import pytest
 
-from bridge.file_formats.recipe import Recipe
+from bridge.formats.lines.recipe import Recipe
+from bridge.kernel.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    STRING,
+    Kind,
+    Type,
+    decimal,
+)
 from bridge.metastore import records
 from bridge.metastore.client import MetastoreClient
-from bridge.types import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INTEGER, STRING, Kind, Type, decimal
 from tests.engines.conftest import RunningHiveServer2
 from tests.engines.stack import ask
 from tests.support.lake import age

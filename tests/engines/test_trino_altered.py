@@ -19,9 +19,9 @@ import trino
 from trino.exceptions import TrinoExternalError
 from trino.transaction import IsolationLevel
 
+from bridge.kernel.types import BIGINT, parse_hive_type
 from bridge.metastore.client import MetastoreClient
 from bridge.table.model import Column
-from bridge.types import BIGINT, parse_hive_type
 from tests.engines.stack import Stack, register
 from tests.tiers import examples, seed
 

@@ -14,10 +14,10 @@ from typing import Any
 import fastavro
 import pytest
 
-from bridge.jobs.create_table import thrift_table
 from bridge.metastore import records
 from bridge.metastore.client import MetastoreClient
-from bridge.table.model import Table, TableName
+from bridge.runtime.create_table import thrift_table
+from bridge.table.model import CatalogTable, TableName
 from tests.engines.stack import Stack
 from tests.engines.test_trino_orc import answer, columns, ours, theirs
 from tests.tiers import nightly
@@ -69,7 +69,7 @@ def write(
 def registered(
     stack: Stack, name: str, directory: Path, types: str, properties: Mapping[str, str]
 ) -> None:
-    table = Table(TableName("laws", name), columns(types), (), f"file://{directory}", "avro")
+    table = CatalogTable(TableName("laws", name), columns(types), (), f"file://{directory}", "avro")
     made = thrift_table(table.name, table)
     made.parameters.update(properties)
     with MetastoreClient(stack.metastore_uri) as client:
@@ -203,7 +203,9 @@ def test_unions_and_other_types(
         fastavro.writer(file, written, [{"id": i, "v": value} for i, value in enumerate(values)])
     (tmp_path / "s.avsc").write_text(json.dumps(schema(fields)))
     table = f"avro_{name}_{declared}"
-    made = Table(TableName("laws", table), columns("id bigint"), (), f"file://{directory}", "avro")
+    made = CatalogTable(
+        TableName("laws", table), columns("id bigint"), (), f"file://{directory}", "avro"
+    )
     record = thrift_table(made.name, made)
     record.sd.cols.append(records.FieldSchema("v", hive, ""))
     if declared == "url":

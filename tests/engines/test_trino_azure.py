@@ -18,18 +18,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.config import Config, Setting
-from bridge.jobs.create_table import create_table, register_table
-from bridge.jobs.index_table import index_table
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
+from bridge.kernel.types import BIGINT
 from bridge.metastore.client import MetastoreClient
+from bridge.runtime.create_table import create_table, register_table
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.planner import start_planner
 from bridge.servers.process import LOOPBACK
-from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
 from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
-from bridge.table.model import Column, Table, TableName
-from bridge.types import BIGINT
+from bridge.table.model import CatalogTable, Column, TableName
+from bridge.trino.server import TrinoSpec, start_trino, stock_plugins
 from tests.engines.stack import LIGHT_JVM, ask
 from tests.support.azure_cloud import azure_cloud
 from tests.support.azurite import KEY, URI, azurite_or_skip
@@ -164,7 +164,7 @@ def _register(config: Config) -> None:
         frozen.parameters["skipbridge.freshness"] = "snapshot"
         client.alter_table("lake", "frozen", frozen)
         name = TableName("lake", "nowhere")
-        like = Table(name, (Column("id", BIGINT),), (), f"{NOWHERE}/t", "parquet")
+        like = CatalogTable(name, (Column("id", BIGINT),), (), f"{NOWHERE}/t", "parquet")
         register_table(client, name, like, [])
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from decimal import Decimal
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.clustering.bloom_types import stored_types
-from bridge.clustering.data_files import Writing
-from bridge.clustering.parquet_files import FILES
+from bridge.clustering.rewriting.bloom_types import stored_types
+from bridge.clustering.rewriting.data_files import Writing
+from bridge.clustering.rewriting.parquet_files import FILES
+from bridge.kernel.types import Field, parse_hive_type
 from bridge.metastore.client import MetastoreClient
-from bridge.table.model import Column, Table, TableName
-from bridge.types import Field, parse_hive_type
+from bridge.table.model import CatalogTable, Column, TableName
 from tests.engines.stack import Stack, ask, register, register_table
 from tests.tiers import nightly
 
@@ -94,7 +95,7 @@ def write(directory: Path) -> tuple[Column, ...]:
     """The files of a clustered table; each filter of an old file is kept where it may be."""
     columns = tuple(Column(name, parse_hive_type(said)) for name, (said, _) in STORED.items())
     stored = stored_types(Field(column.name, column.type) for column in columns)
-    writing = Writing(None, 1, True, tuple(STORED), stored)
+    writing = Writing(None, 1, tuple(STORED), stored)
     for number in range(FILES_OF):
         some = range(number, ROWS, FILES_OF)
         held = {
@@ -106,7 +107,9 @@ def write(directory: Path) -> tuple[Column, ...]:
             pa.table(held), old, bloom_filter_options=dict.fromkeys(held, True), store_schema=False
         )
         like = FILES.open(old.getvalue())
-        content = FILES.encode(like.read(), like, writing, 1 / 50)
+        rows = pa.table(held)
+        cuts = pairwise(FILES.cuts(len(rows), writing, 1 / 50))
+        content = FILES.encode([rows.slice(a, b - a) for a, b in cuts], like, writing)
         (directory / f"f{number}.parquet").write_bytes(content)
     return columns
 
@@ -164,7 +167,7 @@ def test_trino_s_own_connector_finds_each_value(
     stock_trino: int, metastore_401: Any, tmp_path: Path
 ) -> None:
     """It uses the filters. With one on each column it misses rows of ``widened`` and -0.0."""
-    table = Table(
+    table = CatalogTable(
         TableName("default", "blooms"), write(tmp_path), (), f"file://{tmp_path}", "parquet"
     )
     with MetastoreClient(metastore_401.uri) as client:

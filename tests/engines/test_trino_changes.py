@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.config import Config, Setting
-from bridge.jobs.create_table import register_table
-from bridge.jobs.index_table import index_table
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
+from bridge.kernel.types import BIGINT, INTEGER, STRING
 from bridge.metastore.client import MetastoreClient
-from bridge.table.model import Column, Table, TableName
+from bridge.runtime.create_table import register_table
+from bridge.table.model import CatalogTable, Column, TableName
 from bridge.table.registry import table_formats
-from bridge.types import BIGINT, INTEGER, STRING
 from tests.engines.stack import Stack
 from tests.support.toy_tables import PLUGIN
 from tests.support.wheels import install, wheel_of
@@ -60,7 +60,7 @@ def versioned(stack: Stack, root: Path, name: str) -> Iterator[Path]:
         commit(directory, number, [path for path in FILES if path[4] in letters])
     columns = (Column("x", BIGINT), Column("v", BIGINT), Column("s", STRING))
     keys = (Column("p", INTEGER),)
-    described = Table(TableName("laws", name), columns, keys, f"file://{directory}")
+    described = CatalogTable(TableName("laws", name), columns, keys, f"file://{directory}")
     with MetastoreClient(stack.metastore_uri) as client:
         register_table(client, described.name, described, [])
         registered = client.get_table("laws", name)

@@ -7,18 +7,16 @@ import time
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.orc as po
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.clustering.eligibility import Limits
-from bridge.clustering.scheduling import Strategy
-from bridge.config import Config, Setting
-from bridge.jobs import cluster
+from bridge.clustering.commands import run as cluster
+from bridge.clustering.planning.eligibility import Limits
+from bridge.clustering.planning.scheduling import Strategy
+from bridge.kernel.config import Config, Setting
+from bridge.kernel.types import BIGINT, STRING
 from bridge.table.model import Column
-from bridge.types import BIGINT, STRING
 from tests.engines.stack import Stack, register
-from tests.engines.test_trino_orc import TYPES, WHERE, columns, typed
 
 pytestmark = [pytest.mark.full, pytest.mark.engine]
 QUERY = "SELECT count(*), sum(x), min(s), max(s), count(DISTINCT s) FROM laws.clustered WHERE {}"
@@ -55,32 +53,3 @@ def test_the_same_rows_from_fewer_files(stack: Stack, tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": [-1], "s": ["new"]}), root / "3.parquet")
     os.utime(root / "3.parquet", (time.time() - 30, time.time() - 30))
     assert stack.query("SELECT count(*), min(x) FROM laws.clustered") == [[3501, -1]]
-
-
-def test_orc_files_are_rewritten_and_read_as_the_old_ones(stack: Stack, tmp_path: Path) -> None:
-    root = tmp_path / "clustered_orc"
-    root.mkdir()
-    codecs = ("zlib", "snappy", "lz4", "zstd")
-    for number in range(8):
-        table = typed(0, 320).take(list(range(number, 320, 8)))
-        po.write_table(table, root / f"f{number}.orc", compression=codecs[number % 4])
-    register(stack, "clustered_orc", root, columns(TYPES), format="orc")
-    sql = "SELECT * FROM laws.clustered_orc WHERE {} ORDER BY id"
-    before = {where: repr(stack.query(sql.format(where), catalog="hive")) for where in WHERE}
-    config = Config({"metastore.uri": Setting(stack.metastore_uri, "test")})
-    size = sum(file.stat().st_size for file in root.glob("*.orc"))
-    strategy = Strategy("linear", ("id",), "overlap", Limits(target=size // 4))
-    made = cluster.schedule(config, "laws.clustered_orc", strategy, print)
-    done = cluster.run(
-        config, "laws.clustered_orc", made["instant"], local=True, progress=lambda *_: None
-    )
-    assert (done["state"], done["old_files"], done["rejected"]) == ("completed", 8, [])
-    time.sleep(2.5)  # planners look for generations every second
-    paths = stack.query('SELECT DISTINCT "$path" FROM laws.clustered_orc')
-    assert len(paths) == done["new_files"] > 2
-    assert all(".skipbridge_clustered" in path for (path,) in paths)
-    for where in WHERE:
-        assert repr(stack.query(sql.format(where))) == before[where], where
-        off = stack.query(sql.format(where), {"pruning_enabled": "false"})
-        assert repr(off) == before[where], where
-    assert stack.kept_files("SELECT x FROM laws.clustered_orc WHERE id = 95") == 1

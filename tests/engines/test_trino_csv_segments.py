@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from trino.exceptions import TrinoExternalError, TrinoUserError
 
-from bridge.config import Config, Setting
-from bridge.jobs.segments import add, compaction, indexes, tables
+from bridge.kernel.config import Config, Setting
 from bridge.metastore.client import MetastoreClient
+from bridge.segments.commands import add, compaction, indexes, tables
 from tests.engines.stack import Stack
 
 pytestmark = pytest.mark.full

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from bridge.kernel.types import BIGINT, DOUBLE, INTEGER, STRING, TIMESTAMP, decimal, parse_hive_type
 from bridge.metastore.client import MetastoreClient
 from bridge.table.model import Column
-from bridge.types import BIGINT, DOUBLE, INTEGER, STRING, TIMESTAMP, decimal, parse_hive_type
 from tests.engines.stack import Stack, register
 
 

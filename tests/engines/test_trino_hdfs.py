@@ -14,17 +14,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.config import Config, Setting
-from bridge.jobs.create_table import create_table, register_table
-from bridge.jobs.index_table import index_table
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
+from bridge.kernel.types import BIGINT
 from bridge.metastore.client import MetastoreClient
+from bridge.runtime.create_table import create_table, register_table
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.planner import start_planner
 from bridge.servers.process import LOOPBACK, choose_port
-from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
 from bridge.storage.routed import open_storage
-from bridge.table.model import Column, Table, TableName
-from bridge.types import BIGINT
+from bridge.table.model import CatalogTable, Column, TableName
+from bridge.trino.server import TrinoSpec, start_trino, stock_plugins
 from tests.engines.everything import Everything
 from tests.engines.published_story import tell
 from tests.engines.stack import LIGHT_JVM, Stack
@@ -59,7 +59,7 @@ class Lake:
             name = f"{format}/f +%20ü{number}.{format}"
             open_storage().put(f"{self.uri}/{name}", WRITERS[format](content))
         name = TableName("lake", format)
-        described = Table(name, (ID, NOISE), (), f"{self.uri}/{format}", format)
+        described = CatalogTable(name, (ID, NOISE), (), f"{self.uri}/{format}", format)
         with MetastoreClient(self.metastore_uri) as client:
             client.create_database(name.schema)
             register_table(client, name, described, [])

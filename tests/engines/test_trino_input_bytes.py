@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 import trino
 
+from bridge.kernel.types import BIGINT, DOUBLE
 from bridge.table.model import Column
-from bridge.types import BIGINT, DOUBLE
 from tests.engines.stack import Stack, register
 
 pytestmark = pytest.mark.full

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.config import Config, Setting
 from bridge.index.kinds.request import RequestedIndexes
-from bridge.jobs.create_table import register_table
-from bridge.jobs.index_table import index_table
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
+from bridge.kernel.types import BIGINT, DOUBLE, INTEGER, STRING, decimal, varchar
 from bridge.metastore.client import MetastoreClient
-from bridge.table.model import Column, Partition, Table, TableName
-from bridge.types import BIGINT, DOUBLE, INTEGER, STRING, decimal, varchar
+from bridge.runtime.create_table import register_table
+from bridge.table.model import CatalogTable, Column, Partition, TableName
 from tests.engines.stack import Stack
 
 pytestmark = pytest.mark.full
@@ -125,7 +125,7 @@ def _register(stack: Stack, directory: Path) -> None:
         Column("lat", DOUBLE),
         Column("lon", DOUBLE),
     )
-    table = Table(TableName("laws", "kinds"), columns, (), location)
+    table = CatalogTable(TableName("laws", "kinds"), columns, (), location)
     with MetastoreClient(stack.metastore_uri) as client:
         register_table(client, table.name, table, [Partition("", (), location)])
 

@@ -20,12 +20,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.config import Config, Setting
-from bridge.jobs.create_table import register_table
-from bridge.jobs.index_table import index_table
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
+from bridge.kernel.types import BIGINT, DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, decimal
 from bridge.metastore.client import MetastoreClient
-from bridge.table.model import Column, Partition, Table, TableName
-from bridge.types import BIGINT, DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, decimal
+from bridge.runtime.create_table import register_table
+from bridge.table.model import CatalogTable, Column, Partition, TableName
 from tests.engines.everything import COLUMNS
 from tests.engines.stack import Stack
 
@@ -104,7 +104,7 @@ def steps(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
         for number in range(FILES):
             write(made.file(day, number), rows((day * FILES + number) * ROWS))
     name = TableName("laws", "steps")
-    table = Table(name, columns, (Column("day", INTEGER),), f"file://{root}")
+    table = CatalogTable(name, columns, (Column("day", INTEGER),), f"file://{root}")
     partitions = [Partition(f"day={d}", (str(d),), f"file://{root}/day={d}") for d in range(DAYS)]
     with MetastoreClient(stack.metastore_uri) as client:
         register_table(client, name, table, partitions)

@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.orc as po
 import pytest
 
-from bridge.config import Config, Setting
-from bridge.jobs.create_table import thrift_table
-from bridge.jobs.index_table import index_table
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
+from bridge.kernel.types import parse_hive_type
 from bridge.metastore import records
 from bridge.metastore.client import MetastoreClient
-from bridge.table.model import Column, Table, TableName
-from bridge.types import parse_hive_type
+from bridge.runtime.create_table import thrift_table
+from bridge.table.model import CatalogTable, Column, TableName
 from tests.engines.stack import Stack, register
 from tests.support.hudi_tables import HudiTable, Written
 from tests.tiers import nightly
@@ -327,7 +327,7 @@ def test_a_type_that_trino_lacks_keeps_its_place(stack: Stack, tmp_path: Path) -
     made = {name: pa.array([n, n + 10], pa.int64()) for n, name in enumerate("abc")}
     po.write_table(pa.table(made), tmp_path / "f.orc")
     described = columns("a bigint; b bigint")
-    table = Table(TableName("laws", "orc_lacks"), described, (), f"file://{tmp_path}", "orc")
+    table = CatalogTable(TableName("laws", "orc_lacks"), described, (), f"file://{tmp_path}", "orc")
     record = thrift_table(table.name, table)
     record.sd.cols.insert(0, records.FieldSchema("z", "interval_year_month", ""))
     with MetastoreClient(stack.metastore_uri) as client:
@@ -394,7 +394,9 @@ def test_instants_and_unions(stack: Stack, tmp_path: Path) -> None:
     }
     po.write_table(pa.table(made), tmp_path / "f.orc")
     described = columns("id bigint; z timestamp with local time zone; t string")
-    table = Table(TableName("laws", "orc_instants"), described, (), f"file://{tmp_path}", "orc")
+    table = CatalogTable(
+        TableName("laws", "orc_instants"), described, (), f"file://{tmp_path}", "orc"
+    )
     record = thrift_table(table.name, table)
     record.sd.cols.insert(1, records.FieldSchema("u", "uniontype<bigint,string>", ""))
     with MetastoreClient(stack.metastore_uri) as client:
@@ -408,7 +410,7 @@ def test_instants_and_unions(stack: Stack, tmp_path: Path) -> None:
 
 def test_partitions_that_declare_other_types(stack: Stack, tmp_path: Path) -> None:
     """Narrower ones, fewer columns, and more than the table has."""
-    table = Table(
+    table = CatalogTable(
         TableName("laws", "orc_parts"),
         columns("a bigint; b double; c string; d decimal(12,3)"),
         columns("p int"),
@@ -446,10 +448,10 @@ def test_a_thousand_columns_and_names_that_differ_in_case(stack: Stack, tmp_path
         each.mkdir()
     po.write_table(pa.table({f"C{n}": [n, -n] for n in range(1000)}), wide / "f.orc")
     described = columns("; ".join(f"c{n} bigint" for n in range(1000)))
-    register(stack, "orc_wide", wide, described, format="orc")
+    register(stack, "orc_many_columns", wide, described, format="orc")
     for sql in (
-        "SELECT * FROM laws.orc_wide ORDER BY c1",
-        "SELECT c999, c0 FROM laws.orc_wide WHERE c500 < 0",
+        "SELECT * FROM laws.orc_many_columns ORDER BY c1",
+        "SELECT c999, c0 FROM laws.orc_many_columns WHERE c500 < 0",
     ):
         assert ours(stack, sql) == theirs(stack, sql)
         assert ours(stack, sql, BY_NAME) == theirs(stack, sql, by_name=True)
@@ -576,7 +578,9 @@ def test_orc_base_files_of_hudi_are_read_by_name(stack: Stack, tmp_path: Path) -
     written = Written("", name, (root / name).stat().st_size)
     table.commit("20240101000000000", [written], action="commit")
     spelled = "; ".join(f"{m} string" for m in meta) + "; a bigint; b string"
-    described = Table(TableName("laws", "hudi_orc"), columns(spelled), (), f"file://{root}", "orc")
+    described = CatalogTable(
+        TableName("laws", "hudi_orc"), columns(spelled), (), f"file://{root}", "orc"
+    )
     made = thrift_table(described.name, described)
     made.parameters["spark.sql.sources.provider"] = "hudi"
     with MetastoreClient(stack.metastore_uri) as client:

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from bridge.kernel.types import BIGINT, STRING
 from bridge.table.model import Column
-from bridge.types import BIGINT, STRING
 from tests.engines.parquet_pages import COLUMNS, REFUSED, rows, write_all
 from tests.engines.stack import Stack, register
 

@@ -1,4 +1,4 @@
-"""Types of Parquet files under types of tables in Trino: what the file holds, or an error.
+"""Types of files under types of tables in Trino: what the file holds, or an error.
 
 Trino's own hive connector shows the bits of some pairs. Where it is right, the rows are its rows.
 """
@@ -14,14 +14,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.orc as po
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.jobs.create_table import thrift_table
+from bridge.kernel.types import parse_hive_type
 from bridge.metastore import records
 from bridge.metastore.client import MetastoreClient
-from bridge.table.model import Table, TableName
-from bridge.types import parse_hive_type
+from bridge.runtime.create_table import thrift_table
+from bridge.table.model import CatalogTable, TableName
 from tests.engines.stack import Stack, register
 from tests.engines.test_trino_orc import answer, columns, ours, theirs
 
@@ -61,6 +62,22 @@ PAIRS: list[tuple[str, pa.Array, str, list[Any] | None]] = [
     ("whole_date", _WHOLE, "date", _REFUSED),
     ("whole_bigint", _WHOLE, "bigint", [7, -9, None]),
     ("cents_binary", _CENTS, "binary", _REFUSED),
+    ("int_wide", _INT, "decimal(12,1)", [Decimal(v) for v in (1, 70_000, -5, 16_777_217)] + [None]),
+    ("int_tight", pa.array([1, 70_000], pa.int32()), "decimal(5,1)", _REFUSED),
+    ("int_fits", pa.array([1, 7_000], pa.int16()), "decimal(5,1)", [Decimal(1), Decimal(7_000)]),
+    ("long_tight", pa.array([1, 70_000]), "decimal(5,1)", _REFUSED),
+    ("long_fits", pa.array([-9_999, None]), "decimal(5,1)", [Decimal(-9_999), None]),
+    ("cents_tight", _CENTS, "decimal(5,1)", [Decimal("1.3"), Decimal("-10.0"), None]),
+    ("cents_over", pa.array([Decimal("70000.00")], pa.decimal128(10, 2)), "decimal(5,1)", _REFUSED),
+    ("wide_over", pa.array([Decimal(10**30)], pa.decimal128(38, 0)), "decimal(18,0)", _REFUSED),
+    (
+        "wraps",
+        pa.array([Decimal(2**64 // 100 + 1)], pa.decimal128(18, 0)),
+        "decimal(18,2)",
+        _REFUSED,
+    ),
+    ("grows", _WHOLE, "decimal(18,2)", [Decimal(7), Decimal(-9), None]),
+    ("whole_tinyint", pa.array([Decimal(300)], pa.decimal128(18, 0)), "tinyint", _REFUSED),
     ("null_double", pa.nulls(2), "double", [None, None]),
     ("signed_date", pa.array([19_000, None], pa.int16()), "date", [dt.date(2022, 1, 8), None]),
     ("byte_date", pa.array([200, None], pa.uint8()), "date", [dt.date(1970, 7, 20), None]),
@@ -115,6 +132,44 @@ def test_a_pair_is_read_exactly_or_refused(
             assert ours(stack, sql) == [[wanted.count(value)]], sql
 
 
+def _decimals(precision: int, scale: int, *texts: str) -> pa.Array:
+    return pa.array([*map(Decimal, texts), None], pa.decimal128(precision, scale))
+
+
+ORC: list[tuple[str, pa.Array, str, list[str] | None]] = [
+    ("fits", _decimals(10, 2, "1.25", "-9.99"), "decimal(6,2)", ["1.25", "-9.99"]),
+    ("over", _decimals(10, 2, "1.25", "70000"), "decimal(6,2)", _REFUSED),
+    ("lower", _decimals(10, 2, "1.20"), "decimal(10,1)", ["1.2"]),
+    ("wraps", _decimals(18, 0, "184467440737095517"), "decimal(18,2)", _REFUSED),
+    ("wide", _decimals(38, 2, "7", "-0.05"), "decimal(5,2)", ["7", "-0.05"]),
+    ("long", _decimals(38, 0, "1e30"), "decimal(30,0)", _REFUSED),
+    ("rounded", _decimals(38, 4, "1.2550", "-1.2549"), "decimal(30,2)", ["1.26", "-1.25"]),
+    ("carry", _decimals(38, 4, "9999999999999999999999999999.9999"), "decimal(30,2)", _REFUSED),
+    ("more", _decimals(5, 2, "1.25"), "decimal(38,10)", ["1.25"]),
+]
+
+
+@pytest.mark.parametrize(("name", "stored", "type", "wanted"), ORC, ids=[p[0] for p in ORC])
+def test_a_decimal_of_orc_is_rescaled_or_refused(
+    stack: Stack, tmp_path: Path, name: str, stored: pa.Array, type: str, wanted: Any
+) -> None:
+    """Trino's own connector wraps 64 bits; where all fit, its rows are ours, or refused."""
+    po.write_table(pa.table({"n": range(len(stored)), **_shapes(stored)}), tmp_path / "f.orc")
+    types = f"n bigint; c {type}; s struct<q:{type}>; l array<{type}>; m map<string,{type}>"
+    register(stack, f"orc_{name}", tmp_path, columns(types), format="orc")
+    for value in ("c", "s.q", "l[1]", "element_at(m, 'k')"):
+        sql = f"SELECT {value} FROM laws.orc_{name} ORDER BY n"
+        if wanted is None:
+            with pytest.raises(Exception, match=r"column '\w' (is|holds)|Cannot cast DECIMAL"):
+                stack.query(sql)
+        else:
+            rows = [[value and Decimal(value)] for value in (*wanted, None)]
+            assert answer(ours, stack, sql) in (rows, *["error"] * (value != "c"))
+            assert answer(theirs, stack, sql) in (rows, "error")
+            where = f"SELECT count(*) FROM laws.orc_{name} WHERE c = DECIMAL '{wanted[0]}'"
+            assert ours(stack, where) == [[1]]
+
+
 def test_texts_are_those_of_partitions_that_declare_the_files_types(
     stack: Stack, tmp_path: Path
 ) -> None:
@@ -127,7 +182,7 @@ def test_texts_are_those_of_partitions_that_declare_the_files_types(
         "t": pa.array([1, -1_000_000, None], pa.timestamp("us")),
     }
     declared = columns("b boolean; f float; x double; d date; t timestamp")
-    table = Table(
+    table = CatalogTable(
         TableName("laws", "pair_parts"),
         tuple(replace(column, type=parse_hive_type("string")) for column in declared),
         columns("p int"),

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from bridge.kernel.types import BIGINT
 from bridge.service.client import PlannerClient
 from bridge.table.model import Column
-from bridge.types import BIGINT
 from tests.engines.stack import Stack, register
 
 pytestmark = pytest.mark.full

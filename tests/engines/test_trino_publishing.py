@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.clustering.eligibility import Limits
-from bridge.clustering.scheduling import Strategy
-from bridge.config import Config, Setting
-from bridge.jobs import cluster
-from bridge.jobs.publish import clean, originals, publish
+from bridge.clustering.commands import run as cluster
+from bridge.clustering.commands.publish import clean, originals, publish
+from bridge.clustering.planning.eligibility import Limits
+from bridge.clustering.planning.scheduling import Strategy
+from bridge.kernel.config import Config, Setting
+from bridge.kernel.types import BIGINT, STRING
 from bridge.table.model import Column
-from bridge.types import BIGINT, STRING
 from tests.engines.published_story import tell
 from tests.engines.stack import Stack, register
 from tests.engines.store_stack import PUBLISHED, Stores

@@ -20,16 +20,16 @@ from moto.core import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
 from moto.server import ThreadedMotoServer
 
-from bridge.config import Config, Setting
-from bridge.jobs.create_table import create_table
-from bridge.jobs.index_table import index_table
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
 from bridge.metastore.client import MetastoreClient
+from bridge.runtime.create_table import create_table
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.planner import start_planner
 from bridge.servers.process import LOOPBACK, choose_port
-from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
 from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
+from bridge.trino.server import TrinoSpec, start_trino, stock_plugins
 from tests.engines.everything import Everything
 from tests.engines.stack import LIGHT_JVM, Stack, ask
 from tests.support.built import built_plugin

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.config import Config, Setting
-from bridge.jobs.segments import add, compaction, tables, views
+from bridge.kernel.config import Config, Setting
 from bridge.metastore.client import MetastoreClient
+from bridge.segments.commands import add, compaction, tables, views
 from tests.engines.stack import Stack
 
 pytestmark = pytest.mark.full

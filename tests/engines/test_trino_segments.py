@@ -18,13 +18,13 @@ import pyarrow.parquet as pq
 import pytest
 from trino.exceptions import TrinoExternalError, TrinoUserError
 
-from bridge.config import Config, Setting
-from bridge.errors import TableNotFound
-from bridge.jobs.create_table import register_table
-from bridge.jobs.segments import add, compaction, indexes, manage, refresh, tables
+from bridge.kernel.config import Config, Setting
+from bridge.kernel.errors import TableNotFound
+from bridge.kernel.types import INTEGER, STRING, decimal
 from bridge.metastore.client import MetastoreClient
-from bridge.table.model import Column, Table, TableName
-from bridge.types import INTEGER, STRING, decimal
+from bridge.runtime.create_table import register_table
+from bridge.segments.commands import add, compaction, indexes, manage, refresh, tables
+from bridge.table.model import CatalogTable, Column, TableName
 from tests.engines.stack import Stack
 
 SCHEMA = "segments"
@@ -68,12 +68,14 @@ def world(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wo
     made = World(stack, tmp_path_factory.mktemp("segments"))
     for day in range(DAYS):
         made.write(made.root / "facts" / str(day))
-    stock = Table(TableName(SCHEMA, "s"), COLUMNS, (), f"file://{made.root}/facts")
+    stock = CatalogTable(TableName(SCHEMA, "s"), COLUMNS, (), f"file://{made.root}/facts")
     with MetastoreClient(stack.metastore_uri) as client:
         client.create_database(SCHEMA, f"file://{made.root}/warehouse")
         for day in range(DAYS):
             name = TableName(SCHEMA, f"s{day}")
-            register_table(client, name, Table(name, COLUMNS, (), f"{stock.location}/{day}"), [])
+            register_table(
+                client, name, CatalogTable(name, COLUMNS, (), f"{stock.location}/{day}"), []
+            )
     yield made
 
 

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.config import Config, Setting
-from bridge.jobs.create_table import register_table
-from bridge.jobs.index_table import index_table
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
+from bridge.kernel.types import BIGINT, DATE, INTEGER, STRING
 from bridge.metastore.client import MetastoreClient
-from bridge.table.model import Column, Partition, Table, TableName
-from bridge.types import BIGINT, DATE, INTEGER, STRING
+from bridge.runtime.create_table import register_table
+from bridge.table.model import CatalogTable, Column, Partition, TableName
 from tests.engines.stack import Stack
 
 pytestmark = pytest.mark.full
@@ -33,7 +33,7 @@ WHERE d.year = 2001 AND d.month = 1 AND i.category = 'c3' GROUP BY i.category
 """
 
 
-def _register(stack: Stack, table: Table, partitions: list[Partition]) -> None:
+def _register(stack: Stack, table: CatalogTable, partitions: list[Partition]) -> None:
     with MetastoreClient(stack.metastore_uri) as client:
         register_table(client, table.name, table, partitions)
 
@@ -80,7 +80,9 @@ def star(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sta
         client.create_database("star")
     for name, (columns, data) in dimensions.items():
         _write(root / name / "0.parquet", data)
-        _register(stack, Table(TableName("star", name), columns, (), f"file://{root}/{name}"), [])
+        _register(
+            stack, CatalogTable(TableName("star", name), columns, (), f"file://{root}/{name}"), []
+        )
     sold = (
         Column("item", BIGINT),
         Column("store", BIGINT),
@@ -105,9 +107,11 @@ def star(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sta
         Partition(f"day={d}", (str(d),), f"file://{root}/sales/day={d}") for d in range(DAYS)
     ]
     _register(
-        stack, Table(TableName("star", "sales"), sold, keys, f"file://{root}/sales"), partitions
+        stack,
+        CatalogTable(TableName("star", "sales"), sold, keys, f"file://{root}/sales"),
+        partitions,
     )
-    _register(stack, Table(TableName("star", "bare"), sold, (), f"file://{root}/bare"), [])
+    _register(stack, CatalogTable(TableName("star", "bare"), sold, (), f"file://{root}/bare"), [])
     time.sleep(0.1)  # files written within the clock's grain are not trusted
     for name in (*dimensions, "sales"):
         _index(stack, name)

@@ -11,11 +11,21 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from bridge.config import Config, Setting
 from bridge.index.kinds.request import RequestedIndexes
-from bridge.jobs.index_table import index_table
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
+from bridge.kernel.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    STRING,
+    TIMESTAMP,
+    Type,
+    decimal,
+)
 from bridge.metastore.client import MetastoreClient
-from bridge.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, Type, decimal
 from tests.engines.stack import Stack
 from tests.engines.text_tables import CSV, JSON, SCHEMA, TEXT, TextTables
 from tests.support.text_files import json_value, value

@@ -13,8 +13,8 @@ import time
 
 import pytest
 
-from bridge.config import Config, Setting
-from bridge.jobs.index_table import index_table
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
 from tests.engines.conftest import RunningMetastore
 from tests.engines.stack import Stack
 from tests.support.tpc import SALES, TABLES, by_date, difference, in_schema, texts

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from bridge.config import Config, Setting
 from bridge.engines.trino.types import to_trino
-from bridge.jobs.segments.add import add_segment
-from bridge.jobs.segments.tables import create_table
-from bridge.types import parse_hive_type
+from bridge.kernel.config import Config, Setting
+from bridge.kernel.types import parse_hive_type
+from bridge.segments.commands.add import add_segment
+from bridge.segments.commands.tables import create_table
 from tests.engines.stack import Stack
 from tests.engines.text_cases import SCALARS, VALUES
 from tests.engines.text_tables import CSV, SCHEMA, TextTables

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.config import Config, Setting
 from bridge.index.kinds.request import RequestedIndexes
-from bridge.jobs.create_table import register_table
-from bridge.jobs.index_table import index_table
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
+from bridge.kernel.types import BIGINT, DOUBLE, FLOAT, STRING, TIMESTAMP
 from bridge.metastore.client import MetastoreClient
-from bridge.table.model import Column, Table, TableName
-from bridge.types import BIGINT, DOUBLE, FLOAT, STRING, TIMESTAMP
+from bridge.runtime.create_table import register_table
+from bridge.table.model import CatalogTable, Column, TableName
 from tests.engines.stack import Stack
 
 pytestmark = pytest.mark.full
@@ -60,7 +60,7 @@ def table(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> str:
         Column("ts", TIMESTAMP),
         Column("c", STRING),
     )
-    made = Table(TableName("laws", "awkward"), columns_of, (), f"file://{directory}")
+    made = CatalogTable(TableName("laws", "awkward"), columns_of, (), f"file://{directory}")
     with MetastoreClient(stack.metastore_uri) as client:
         register_table(client, made.name, made, [])
     index_table(

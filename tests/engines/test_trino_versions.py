@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.config import Config, Setting
-from bridge.jobs.create_table import register_table
-from bridge.jobs.index_table import index_table
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
+from bridge.kernel.types import BIGINT, DOUBLE, STRING
 from bridge.metastore.client import MetastoreClient
-from bridge.table.model import Column, Table, TableName
+from bridge.runtime.create_table import register_table
+from bridge.table.model import CatalogTable, Column, TableName
 from bridge.table.registry import table_formats
-from bridge.types import BIGINT, DOUBLE, STRING
 from tests.engines.stack import Stack
 from tests.support.toy_tables import PLUGIN
 from tests.support.wheels import install, wheel_of
@@ -43,7 +43,7 @@ def table(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pa
     commit(directory, 2, files(range(FILES)), at=2_000_000)
     commit(directory, 3, files(range(FILES)), at=3_000_000, where="x >= 12 AND x <> 33")
     columns = (Column("x", BIGINT), Column("s", STRING), Column("d", DOUBLE))
-    described = Table(TableName("laws", "versions"), columns, (), f"file://{directory}")
+    described = CatalogTable(TableName("laws", "versions"), columns, (), f"file://{directory}")
     with MetastoreClient(stack.metastore_uri) as client:
         register_table(client, described.name, described, [])
         registered = client.get_table("laws", "versions")

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from bridge.kernel.types import BIGINT, STRING, decimal
 from bridge.metastore._gen import ttypes
 from bridge.metastore.client import MetastoreClient
 from bridge.table.model import Column
-from bridge.types import BIGINT, STRING, decimal
 from tests.engines.stack import Stack, register
 
 pytestmark = pytest.mark.full

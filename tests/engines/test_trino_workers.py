@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.config import Config, Setting
-from bridge.jobs.create_table import create_table
-from bridge.jobs.index_table import index_table
+from bridge.indexing.table import index_table
+from bridge.kernel.config import Config, Setting
+from bridge.runtime.create_table import create_table
 from bridge.servers.embedded_metastore import start_embedded_metastore
 from bridge.servers.planner import start_planner
 from bridge.servers.process import LOOPBACK
-from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
 from bridge.storage.routed import open_storage
+from bridge.trino.server import TrinoSpec, start_trino, stock_plugins
 from tests.engines.stack import ask
 from tests.support.built import built_plugin
 from tests.support.s3_metastore import s3_metastore

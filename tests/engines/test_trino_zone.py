@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from bridge.kernel.types import BIGINT, TIMESTAMP
 from bridge.table.model import Column
-from bridge.types import BIGINT, TIMESTAMP
 from tests.engines.stack import ZONE, Stack, register
 
 pytestmark = pytest.mark.full

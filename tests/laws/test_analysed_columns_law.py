@@ -18,13 +18,13 @@ from typing import Any
 
 import pytest
 
+from bridge.kernel.types import INTEGER
 from bridge.planner.open_snapshots import OpenSnapshots
+from bridge.planner.splits.coalesce import SplitSettings
 from bridge.service._gen import ttypes
 from bridge.service.codec import PROTOCOL, decode_batch
 from bridge.service.handler import PlannerHandler
-from bridge.splits.coalesce import SplitSettings
 from bridge.table.model import Column
-from bridge.types import INTEGER
 from tests.laws.test_compiled_columns_law import OTHERS, Made, columns, drawn_lake
 from tests.support.lake import Lake
 from tests.tiers import examples

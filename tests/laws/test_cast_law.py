@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 from bridge.expression.nodes import Literal, Not, Op, Predicate, Reference
-from bridge.index.registry import kind
+from bridge.index.kinds.registry import kind
+from bridge.kernel.types import DOUBLE, FLOAT, Kind, Type
 from bridge.table.model import Column
-from bridge.types import DOUBLE, FLOAT, Kind, Type
 from tests.support.lake import Lake, kept
 from tests.tiers import examples, seed
 

@@ -15,24 +15,23 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.orc as po
 import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.clustering.plan import Plan
+from bridge.clustering.plan import ClusteringPlan
 from bridge.clustering.timeline import PlanState
 from bridge.clustering.writers import check_write
-from bridge.errors import GenerationNotFound, IndexCorrupt, InvalidRequest
 from bridge.expression.builders import eq, ge
 from bridge.expression.nodes import AlwaysTrue
-from bridge.index.registry import kind
-from bridge.planner.aggregate_pushdown import aggregate
-from bridge.planner.aggregates import Aggregate, AggregateRequest
+from bridge.index.kinds.registry import kind
+from bridge.kernel.errors import GenerationNotFound, IndexCorrupt, InvalidRequest
+from bridge.kernel.types import BIGINT, STRING
+from bridge.planner.answers.aggregate_pushdown import aggregate
+from bridge.planner.answers.aggregates import Aggregate, AggregateRequest
 from bridge.planner.predicate_log import Logged
 from bridge.planner.request import ScanRequest
 from bridge.table.model import Column
-from bridge.types import BIGINT, STRING
 from tests.support.clustered import SMALL, advised, executed, read, rows_in, scheduled, timeline_of
 from tests.support.index_builds import Dying, Killed
 from tests.support.lake import NAME, Lake, age
@@ -65,14 +64,14 @@ STRATEGIES: list[dict[str, Any]] = [
 class Story:
     """One table and what happens to it."""
 
-    def __init__(self, root: Path, draw: Any, partitioned: bool, format: str = "parquet") -> None:
+    def __init__(self, root: Path, draw: Any, partitioned: bool) -> None:
         keys = (Column("day", STRING),) if partitioned else ()
         columns = (Column("x", BIGINT), Column("s", STRING))
-        self.lake = Lake(root, columns=columns, keys=keys, format=format)
+        self.lake = Lake(root, columns=columns, keys=keys)
         if partitioned:
             self.lake.partition_values = [("1",), ("2",)]
         self.draw = draw
-        self.plans: list[Plan] = []
+        self.plans: list[ClusteringPlan] = []
         self.written = 0
         for values in self.lake.partition_values:
             self.lake.directory(values).mkdir(parents=True, exist_ok=True)
@@ -82,7 +81,7 @@ class Story:
         return sorted(path for each in every for path in each)
 
     def _files_of(self, values: tuple[str | None, ...]) -> list[Path]:
-        return list(self.lake.directory(values).glob(f"*.{self.lake.format}"))
+        return list(self.lake.directory(values).glob("*.parquet"))
 
     def rows(self) -> Counter[tuple[Any, ...]]:
         found: Counter[tuple[Any, ...]] = Counter()
@@ -97,8 +96,7 @@ class Story:
         x = self.draw(st.lists(numbers, min_size=0, max_size=6))
         data = {"x": x, "s": [None if v == 3 else f"s{v}" for v in x]}
         schema = pa.schema([("x", pa.int64()), ("s", pa.string())])
-        write = pq.write_table if path.suffix == ".parquet" else po.write_table
-        write(pa.table(data, schema), path)
+        pq.write_table(pa.table(data, schema), path)
         self.written += 1
         age(path, 5000 - self.written)  # no two writes have one time
 
@@ -108,7 +106,7 @@ class Story:
         if name == "write":
             values = draw(st.sampled_from(lake.partition_values)) if lake.partition_values else None
             if values is not None:
-                self._put(lake.directory(values) / f"f{self.written}.{lake.format}")
+                self._put(lake.directory(values) / f"f{self.written}.parquet")
         elif name in ("overwrite", "delete") and files:
             path = draw(st.sampled_from(files))
             if draw(st.booleans()):  # a writer that cooperates
@@ -197,14 +195,13 @@ class Story:
 @given(
     st.data(),
     st.booleans(),
-    st.sampled_from(["parquet", "parquet", "orc"]),
     st.lists(STEPS, min_size=6, max_size=16),
 )
 def test_every_reader_sees_exactly_the_committed_rows(
-    data: st.DataObject, partitioned: bool, format: str, steps: list[str]
+    data: st.DataObject, partitioned: bool, steps: list[str]
 ) -> None:
     with tempfile.TemporaryDirectory() as root:
-        story = Story(Path(root), data.draw, partitioned, format)
+        story = Story(Path(root), data.draw, partitioned)
         for name in ["write", "write", "refresh", "schedule", "execute", *steps]:
             story.step(name)
             story.check()

@@ -17,12 +17,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from bridge.kernel.types import INTEGER, parse_hive_type
+from bridge.planner.splits.coalesce import SplitSettings
 from bridge.service._gen import ttypes
 from bridge.service.codec import PROTOCOL
 from bridge.service.handler import PlannerHandler
-from bridge.splits.coalesce import SplitSettings
 from bridge.table.model import Column
-from bridge.types import INTEGER, parse_hive_type
 from tests.support.lake import Lake
 from tests.tiers import examples, seed
 

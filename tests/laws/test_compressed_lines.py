@@ -14,11 +14,11 @@ import cramjam
 import pyarrow as pa
 import pytest
 
-from bridge.errors import FileAmbiguous
-from bridge.file_formats.readers import lines
-from bridge.file_formats.readers.lines import line_blocks
-from bridge.jobs.segments.headers import first_line
-from bridge.storage.local import LocalStorage
+from bridge.formats.lines import lines
+from bridge.formats.lines.lines import line_blocks
+from bridge.kernel.errors import FileAmbiguous
+from bridge.storage.local_disk.local import LocalStorage
+from bridge.table.segments.headers import first_line
 from tests.tiers import examples, seed
 
 

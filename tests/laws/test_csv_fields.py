@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from bridge.file_formats.readers.csv_fields import FieldCutter, FieldSyntax, cut_line
+from bridge.formats.lines.csv_fields import FieldCutter, FieldSyntax, cut_line
 from tests.tiers import examples
 
 ROUNDS = examples(1_000, 1_000, 20_000)

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from bridge.expression.bind import bind
-from bridge.expression.text import parse_where
+from bridge.expression.parsing.text import parse_where
 from bridge.index.kinds import evaluate_indexes
-from bridge.types import DOUBLE, FLOAT, HIVE, TRINO, Field
+from bridge.kernel.types import DOUBLE, FLOAT, HIVE, TRINO, Field
 from skipbridge_geo.kind import KIND
 from tests.support.lake import Lake
 from tests.tiers import examples

@@ -23,14 +23,10 @@ import pytest
 
 from bridge.engines.hive.translate import translate
 from bridge.expression.nodes import Literal
-from bridge.index.build import build_index
-from bridge.index.collect import ThreadCollector
-from bridge.index.listed import owners_of
-from bridge.planner.index_view import IndexView
-from bridge.planner.request import ScanRequest
-from bridge.planner.skippable_files import list_skippable_files
-from bridge.table.model import Column
-from bridge.types import (
+from bridge.index.building.build import build_index
+from bridge.index.building.collect import ThreadCollector
+from bridge.index.building.listed import owners_of
+from bridge.kernel.types import (
     BIGINT,
     DATE,
     DOUBLE,
@@ -48,6 +44,10 @@ from bridge.types import (
     parse_hive_type,
     varchar,
 )
+from bridge.planner.answers.skippable_files import list_skippable_files
+from bridge.planner.index_view import IndexView
+from bridge.planner.request import ScanRequest
+from bridge.table.model import Column
 from tests.support.arrow import arrow_array, arrow_type
 from tests.support.directories import list_directories
 from tests.support.hive_described import Columns, Stored, otherwise, read_orc, read_parquet

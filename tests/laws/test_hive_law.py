@@ -10,12 +10,12 @@ from hypothesis import given
 from bridge.engines.hive.translate import translate
 from bridge.expression.bind import bind
 from bridge.expression.prune import prune
-from bridge.types import HIVE, Kind, Type
+from bridge.kernel.types import HIVE, Kind, Type
 from tests.support.hive_filters import Filter, Judge
 from tests.support.strategies import Case, Statistics, Table, cases, table
 
 
-def _lengthened(rng: random.Random, data: Table) -> None:
+def lengthened(rng: random.Random, data: Table) -> None:
     """Texts in files that are longer than their column's type."""
     for rows in data.files:
         for row in rows:
@@ -29,7 +29,7 @@ def _lengthened(rng: random.Random, data: Table) -> None:
 def test_no_file_with_a_row_of_hives_is_left_out(case: Case) -> None:
     rng = case.rng()
     data = table(rng, case.types, 6)
-    _lengthened(rng, data)
+    lengthened(rng, data)
     for _ in range(12):
         of = Filter(rng, data)
         tree = of.condition(3)

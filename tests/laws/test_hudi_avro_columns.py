@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.file_formats.readers.hudi.avro_columns import columns_of
-from bridge.file_formats.readers.hudi.avro_rows import DAMAGE, record_bounds, row_decoder
+from bridge.formats.hudi.avro_columns import columns_of
+from bridge.formats.hudi.avro_rows import DAMAGE, record_bounds, row_decoder
 from tests.support.hudi_writer import avro_content
 
 _LONG = st.integers(-(2**63), 2**63 - 1) | st.integers(-70, 70)

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bridge
-from bridge.errors import ReadVersionNotFound, SchemaConflict
+from bridge.kernel.errors import ReadVersionNotFound, SchemaConflict
 from tests.support.hudi_columns import Narrowed, function_of
 from tests.support.hudi_evolving import (
     COMMIT_TIME,

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bridge
-from bridge.errors import ReadVersionNotFound
+from bridge.kernel.errors import ReadVersionNotFound
 from tests.laws.test_hudi_merged_pruning import (
     COMMIT_TIME,
     EVENT_TIME,

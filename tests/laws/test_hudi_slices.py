@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.errors import ReadVersionNotFound
-from bridge.storage.local import LocalStorage
-from bridge.table.hudi.file_slices import FileSlices
-from bridge.table.hudi.file_system_view import FileListing, FileSystemView
-from bridge.table.hudi.incremental import Changes, changes_between
-from bridge.table.hudi.instants import instant_at
+from bridge.kernel.errors import ReadVersionNotFound
+from bridge.storage.local_disk.local import LocalStorage
+from bridge.table.hudi.files.file_slices import FileSlices
+from bridge.table.hudi.files.file_system_view import FileListing, FileSystemView
+from bridge.table.hudi.incremental import HudiChanges, changes_between
+from bridge.table.hudi.timeline.instants import instant_at
 from bridge.table.model import TableName
 from tests.support.hudi_history import History, Item
 
@@ -65,7 +65,7 @@ def test_snapshots_hold_what_was_written(version: int, random: Random, merge_on_
         history.run(random.randint(0, 30))
         if random.random() < 0.3:
             history.finish()
-        view = early.refreshed()
+        view = early.refresh()
         assert view.commits_suffice()
         listing = FileListing.of(history.table.listing())
         by_commits, by_listing = view.slices(), view.slices(files=listing)
@@ -123,7 +123,7 @@ def test_older_versions_hold_what_was_written_by_then(
 
 def changed(
     history: History, view: FileSystemView, start: str, end: str | None, files: FileListing
-) -> Changes | None:
+) -> HudiChanges | None:
     """What changed in a range; None if its end is too old, or a write of it is pending."""
     by = "completion" if view.config.completes else "request"
     open_write = history.open_write(start, end, by)
@@ -137,7 +137,9 @@ def changed(
     return found
 
 
-def parts(found: Changes) -> tuple[frozenset[str], dict[tuple[str, str], tuple[str, list[str]]]]:
+def parts(
+    found: HudiChanges,
+) -> tuple[frozenset[str], dict[tuple[str, str], tuple[str, list[str]]]]:
     return found.instants, by_group(found.slices)
 
 

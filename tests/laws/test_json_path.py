@@ -20,12 +20,12 @@ import pytest
 
 from bridge.expression.bind import bind
 from bridge.expression.function_catalog import call
-from bridge.expression.json_path import scalars
 from bridge.expression.nodes import Call, Literal, Not, Op, Predicate, Reference
+from bridge.expression.parsing.json_path import scalars
 from bridge.index.kinds import evaluate_indexes
 from bridge.index.kinds.opened import OpenedKind
-from bridge.index.registry import kind
-from bridge.types import HIVE, STRING, TRINO, Field, Semantics
+from bridge.index.kinds.registry import kind
+from bridge.kernel.types import HIVE, STRING, TRINO, Field, Semantics
 from tests.support.lake import Lake
 
 FILES, ROWS, TABLES, PREDICATES = 16, 5, 24, 40

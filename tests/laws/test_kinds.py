@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from bridge.expression.nodes import And, Call, Expression, Not, Or
-from bridge.index.kinds.definition import Definition, IndexSettings
-from bridge.index.registry import kind
-from bridge.types import DATE, DOUBLE, HIVE, INTEGER, STRING, TIMESTAMP, TRINO, Type
+from bridge.index.kinds.definition import IndexSettings, KindDefinition
+from bridge.index.kinds.registry import kind
+from bridge.kernel.types import DATE, DOUBLE, HIVE, INTEGER, STRING, TIMESTAMP, TRINO, Type
 from tests.support.functions import random_call, random_predicate
 from tests.support.kinds_law import RequestedIndexes, leaf_names
 from tests.support.strategies import TYPES, Case, Table, expression, table
@@ -50,7 +50,9 @@ def _options(name: str, column: str, rng: random.Random) -> str:
     return f"{column}:fpp={rng.choice((0.01, 0.1))}:max_bytes={rng.choice((32, 4096))}"
 
 
-def _built(path: Path, case: Case, data: Table, definitions: list[Definition]) -> RequestedIndexes:
+def _built(
+    path: Path, case: Case, data: Table, definitions: list[KindDefinition]
+) -> RequestedIndexes:
     rng = case.rng()
     modes = {".".join(path): rng.choice(_MODES) for path in data.paths}
 

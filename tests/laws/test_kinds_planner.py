@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 
 from bridge.expression.function_catalog import call
 from bridge.expression.nodes import BoundCall, BoundReference, Predicate, Reference
-from bridge.expression.text import parse_call, parse_where
+from bridge.expression.parsing.text import parse_call, parse_where
 from bridge.index.kinds.definition import IndexSettings
-from bridge.index.registry import kind
+from bridge.index.kinds.registry import kind
+from bridge.kernel.types import STRING
 from bridge.planner.request import ScanRequest
-from bridge.types import STRING
 from tests.support.planner_world import MODES, World
 from tests.support.strategies import Case, cases
 

@@ -20,11 +20,11 @@ from bridge.expression.evaluate import Row
 from bridge.expression.nodes import AlwaysTrue, BoundReference, Expression
 from bridge.expression.prune import prune
 from bridge.expression.statistics import ColumnStatistics, Counts, Mask
-from bridge.planner.aggregates import Aggregate, AggregateRequest, NotAnswerable, Tally
+from bridge.kernel.types import Value
+from bridge.planner.answers.aggregates import Aggregate, AggregateRequest, NotAnswerable, Tally
+from bridge.planner.answers.top_n import first
 from bridge.planner.request import SortKey
 from bridge.planner.stages.limit_pruning import enough
-from bridge.planner.top_n import first
-from bridge.types import Value
 from tests.support.oracles import oracle, place
 from tests.support.strategies import Case, Statistics, Table, cases, expression, table
 

@@ -27,12 +27,12 @@ from bridge.expression.bind import bind
 from bridge.expression.evaluate import Oracle, Row
 from bridge.expression.fold import FALSE
 from bridge.expression.nodes import And, Call, Expression, Not, Or
+from bridge.kernel.types import BIGINT, DATE, DOUBLE, HIVE, STRING, TRINO, Field, Semantics, Type
+from bridge.planner.answers.skippable_files import list_skippable_files
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest
-from bridge.planner.skippable_files import list_skippable_files
 from bridge.table.hive_properties import FOOTER_LINES, HEADER_LINES, INPUT_FORMAT, SERDE
 from bridge.table.model import Column
-from bridge.types import BIGINT, DATE, DOUBLE, HIVE, STRING, TRINO, Field, Semantics, Type
 from tests.support import text_engines
 from tests.support.declared import Declared
 from tests.support.functions import random_call, random_predicate

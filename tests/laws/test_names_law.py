@@ -22,9 +22,9 @@ from bridge.expression.bind import bind
 from bridge.expression.nodes import Literal, Op, Predicate, Reference
 from bridge.expression.prune import prune
 from bridge.index.kinds.definition import IndexSettings, column_text
-from bridge.index.registry import kind
+from bridge.index.kinds.registry import kind
+from bridge.kernel.types import BIGINT, TRINO, Field, struct
 from bridge.table.model import Column
-from bridge.types import BIGINT, TRINO, Field, struct
 from tests.support.lake import Lake
 from tests.tiers import examples
 

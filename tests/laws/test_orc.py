@@ -26,10 +26,10 @@ from bridge.expression.prune import prune
 from bridge.expression.statistics import Mask
 from bridge.index.kinds.evaluate_indexes import never
 from bridge.index.kinds.kind import Ordinals
-from bridge.index.registry import kind
+from bridge.index.kinds.registry import kind
+from bridge.kernel.types import BIGINT, HIVE, INTEGER, SMALLINT, TINYINT, Field, Kind
 from bridge.planner.file_pruner import FilePruner, Index
 from bridge.table.model import Column
-from bridge.types import BIGINT, HIVE, INTEGER, SMALLINT, TINYINT, Field, Kind
 from tests.support.arrow import arrow_column, arrow_type
 from tests.support.lake import Lake, age
 from tests.support.strategies import Case, Table, cases, expression, table

@@ -23,8 +23,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.clustering.publication.left import AGAIN
+from bridge.kernel.types import BIGINT, STRING
 from bridge.table.model import Column
-from bridge.types import BIGINT, STRING
 from tests.support.clustered import SMALL, executed, read, scheduled
 from tests.support.index_builds import Killed
 from tests.support.lake import Lake, age

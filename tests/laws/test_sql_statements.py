@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.errors import BridgeError
-from bridge.sql import statements as s
-from bridge.sql.parser import parse
+from bridge.kernel.errors import BridgeError
+from bridge.segments.sql import statements as s
+from bridge.segments.sql.parser import parse
 
 WORDS = (
     "ALTER TABLE ADD SEGMENT LOCATION SHOW SEGMENTS FOR ON DELETE FROM WHERE . ID IN ( ) , ; = < > "
@@ -101,7 +101,7 @@ STATEMENTS: st.SearchStrategy[s.Statement] = st.one_of(
     ),
     object_statement(s.DropObject, if_exists=st.booleans()),
     object_statement(s.RebuildObject),
-    object_statement(s.SwitchObject, switch=st.sampled_from(list(s.Switch))),
+    object_statement(s.SwitchObject, switch=st.sampled_from(list(s.IndexSwitch))),
     st.builds(s.ShowObjects, st.sampled_from(list(s.ObjectKind)), st.none() | table),
 )  # fmt: skip
 

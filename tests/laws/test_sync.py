@@ -11,7 +11,7 @@ import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
-from bridge.errors import InvalidRequest, TableNotFound
+from bridge.kernel.errors import InvalidRequest, TableNotFound
 from bridge.metastore.calls import RolledBack
 from bridge.table.partition import escape, partition_name
 from tests.support.sync_lake import (

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from bridge.file_formats.recipe import Recipe
-from bridge.types import BIGINT, STRING, Type
+from bridge.formats.lines.recipe import Recipe
+from bridge.kernel.types import BIGINT, STRING, Type
 from tests.support import text_engines
 from tests.support.text_engines import DIFFER
 from tests.support.text_files import TYPES, json_value, read, value
@@ -237,7 +237,7 @@ def test_json_is_read_as_both_engines_read_it() -> None:
     ),
 )
 def test_plain_json_is_not_read_line_by_line(more: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bridge.file_formats.readers.json_columns._SLOW", 0)
+    monkeypatch.setattr("bridge.formats.lines.json_columns._SLOW", 0)
     lines = [f'{{"c0":{i},"firstName":"Ä{i}"{more}}}\n' for i in range(100)]
     columns = (("c0", BIGINT), ("firstname", STRING))
     found = read(_recipe("json", columns, serialization__lib=HCATALOG), "".join(lines).encode())

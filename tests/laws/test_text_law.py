@@ -7,9 +7,9 @@ from hypothesis import given
 from bridge.expression.bind import bind
 from bridge.expression.format import format_bound
 from bridge.expression.nodes import Expression, Not, Predicate, Unknown
+from bridge.expression.parsing.text import format, parse_where
 from bridge.expression.rewrite import NEGATED, flatten
-from bridge.expression.text import format, parse_where
-from bridge.types import TIMESTAMP_TZ, TRINO
+from bridge.kernel.types import TIMESTAMP_TZ, TRINO
 from tests.support.strategies import Case, cases, expression, table
 
 

@@ -21,7 +21,7 @@ from bridge.engines.trino.translate import translate
 from bridge.expression.bind import bind
 from bridge.expression.evaluate import Row, Truth
 from bridge.expression.prune import prune
-from bridge.types import TRINO, Kind
+from bridge.kernel.types import TRINO, Kind
 from tests.support.strategies import Case, Statistics, Table, cases, table, value
 from tests.support.trino_casts import (
     Failed,

@@ -17,7 +17,7 @@ from bridge.expression.bind import bind
 from bridge.expression.evaluate import Oracle, Row
 from bridge.expression.fold import is_exact
 from bridge.expression.prune import prune
-from bridge.types import BOOLEAN, TRINO, Kind, Type, Value
+from bridge.kernel.types import BOOLEAN, TRINO, Kind, Type, Value
 from tests.support.strategies import Case, Statistics, Table, cases, table
 
 

@@ -16,16 +16,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.api.file_reader import DataFile, read_file
-from bridge.errors import FileCorrupt, SchemaConflict, UnsupportedType
+from bridge.app.api.file_reader import ScannedFile, read_file
+from bridge.kernel.errors import FileCorrupt, SchemaConflict, UnsupportedType
+from bridge.kernel.types import INTEGER, STRING, TIMESTAMP, Field, Type, array, map_of, struct
+from bridge.segments.views import build as building
+from bridge.segments.views.build import Built, ViewFile, ViewTarget, build, in_threads, merge
+from bridge.segments.views.definition import define_view
+from bridge.segments.views.facts import FactFile
 from bridge.storage.routed import open_storage
 from bridge.storage.uri import canonical
 from bridge.table.model import Column
-from bridge.types import INTEGER, STRING, TIMESTAMP, Field, Type, array, map_of, struct
-from bridge.views import build as building
-from bridge.views.build import Built, Target, ViewFile, build, in_threads, merge
-from bridge.views.definition import define_view
-from bridge.views.facts import FactFile
 from tests.support.arrow import arrow_type
 from tests.support.exact_rows import exact_rows
 from tests.support.strategies import TYPES, table
@@ -73,7 +73,7 @@ def read(files: Sequence[Any], columns: Sequence[Column], wanted: Sequence[Colum
     """What the Python API reads of some files, or the error that it raises."""
     parts = []
     for file in files:
-        data = DataFile(file.uri, file.size, file.modified, getattr(file, "format", "parquet"))
+        data = ScannedFile(file.uri, file.size, file.modified, getattr(file, "format", "parquet"))
         for found, rows in read_file(STORAGE, data, wanted, columns, "trino"):
             arrays = [found[c.name] for c in wanted]
             parts.append(pa.table(arrays, names=[c.name for c in wanted]))
@@ -123,7 +123,7 @@ def test_a_view_holds_the_rows_of_its_facts(
         ).view
     except UnsupportedType:
         return  # CHAR, or a timestamp with zone
-    target = Target(view, tuple(held), canonical(str(root / "view")))
+    target = ViewTarget(view, tuple(held), canonical(str(root / "view")))
     (built,) = build(
         facts, [target], STORAGE, in_threads(STORAGE), chunk_bytes=rng.choice((1, 1 << 20))
     )
@@ -199,7 +199,7 @@ def test_most_of_these_tables_have_views() -> None:
 def _one(path: Path, type: Type, format: str = "parquet") -> Built:
     columns = (Column("c", type),)
     view = define_view("v", columns, ["c"]).view
-    target = Target(view, columns, canonical(str(path.parent / "view")))
+    target = ViewTarget(view, columns, canonical(str(path.parent / "view")))
     (built,) = build([fact(path, columns, format)], [target], STORAGE, in_threads(STORAGE))
     return built
 
@@ -262,7 +262,7 @@ def test_runs_are_merged_in_bounded_memory(tmp_path: Path, monkeypatch: pytest.M
     written = pa.table({"c": pa.array(numbers, pa.int32()), "s": texts})
     pq.write_table(written, path, row_group_size=2000)
     view = define_view("v", columns, ["c", "s"], ["c", "s"], {"SORT_SCOPE": "GLOBAL_SORT"}).view
-    target = Target(view, columns, canonical(str(tmp_path / "view")))
+    target = ViewTarget(view, columns, canonical(str(tmp_path / "view")))
     making = building._ViewBuild(target, STORAGE, 1 << 20)
     making.take(fact(path, columns))
     built = making.finish()
@@ -281,7 +281,7 @@ def test_32_pages_of_a_view_are_decoded_by_a_child(
     path.write_bytes(content)
     columns = (Column("c", INTEGER),)
     view = define_view("v", columns, ["c"], ["c"], {"SORT_SCOPE": "GLOBAL_SORT"}).view
-    target = Target(view, columns, canonical(str(tmp_path / "view")))
+    target = ViewTarget(view, columns, canonical(str(tmp_path / "view")))
     built = Built((ViewFile(canonical(str(path)), len(content), 0, None),), 5000)
     monkeypatch.setattr(pq, "ParquetFile", None)
     with pytest.raises(FileCorrupt, match=r"v\.parquet cannot be read"):

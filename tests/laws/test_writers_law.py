@@ -18,10 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from bridge.expression.nodes import Literal, Op, Predicate, Reference
-from bridge.file_formats.readers.parquet_writers import NO_DOUBTS
-from bridge.index.manifest import BELIEVED
+from bridge.formats.parquet.writers import NO_DOUBTS
+from bridge.kernel.types import BIGINT, STRING, Type, decimal
 from bridge.table.model import Column
-from bridge.types import BIGINT, STRING, Type, decimal
 from tests.support import footers
 from tests.support.lake import Lake, age, kept
 from tests.tiers import examples
@@ -298,21 +297,5 @@ def test_the_mistakes_are_real(
 
 
 def without_doubts(patch: pytest.MonkeyPatch) -> None:
-    for module in ("file_formats.readers.parquet_statistics", "index.trust"):
+    for module in ("formats.parquet.statistics", "index.reading.trust"):
         patch.setattr(f"bridge.{module}.doubts_about", lambda _: NO_DOUBTS)
-
-
-@pytest.mark.rule("37")
-@pytest.mark.parametrize("writer", [BARE, "Polars"])
-def test_what_an_older_reader_believed_is_unknown_until_a_refresh(
-    writer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lake, held = table_of(tmp_path, writer, 0)
-    with monkeypatch.context() as older:
-        without_doubts(older)
-        older.setattr("bridge.index.build.READER", BELIEVED - 1)
-        lake.build()
-    assert lost(lake, held) == (set(), 0)
-    assert lake.build().read == FILES
-    missing, skipped = lost(lake, held)
-    assert not missing and skipped > FILES

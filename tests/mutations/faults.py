@@ -48,6 +48,7 @@ _BY_ID = Python(("tests/laws/test_hudi_by_id.py::test_rows_are_those_of_the_ids"
 _MERGED = Python(
     ("tests/laws/test_hudi_merged_pruning.py::test_skipping_and_merging_is_merging_and_filtering",)
 )
+_ICEBERG = Python(("tests/laws/test_iceberg_expressions.py::test_53_no_matching_file_is_lost",))
 _CONNECTOR = Java(
     "trino_plugin_gen/template",
     "TestPushdown",
@@ -89,21 +90,21 @@ FAULTS = (
     ),
     Fault(
         "end-for-the-end",  # no splits yet, taken for no more splits
-        "bridge/splits/source.py",
+        "bridge/planner/splits/source.py",
         "finished = drained and self._loader.finished",
         "finished = drained",
         _SPLITS,
     ),
     Fault(
         "range-lost",
-        "bridge/splits/source.py",
+        "bridge/planner/splits/source.py",
         "        self._offset = end\n",
         "        self._offset = min(end + 1, pending.num_splits - 1)\n",
         _SPLITS,
     ),
     Fault(
         "range-twice",
-        "bridge/splits/source.py",
+        "bridge/planner/splits/source.py",
         "            self._pending = None\n            return pending\n",
         "            self._pending = None if end == 1 else pending\n"
         "            self._offset = end - 1\n            return pending\n",
@@ -111,28 +112,28 @@ FAULTS = (
     ),
     Fault(
         "range-cut-short",
-        "bridge/splits/coalesce.py",
+        "bridge/planner/splits/coalesce.py",
         "    end[last] = sizes[owner[last]]\n",
         "    end[last] = sizes[owner[last]]\n    end[~last] -= 1\n",
         _RANGES,
     ),
     Fault(
         "stale-entry",
-        "bridge/index/snapshot.py",
+        "bridge/index/reading/snapshot.py",
         "return ordinals if same.all() else np.where(same, ordinals, -1)",
         "return ordinals",
         _CHANGES,
     ),
     Fault(
         "time-ignored",  # an entry of a file that was rewritten at the same size
-        "bridge/index/snapshot.py",
+        "bridge/index/reading/snapshot.py",
         "            same = (self.sizes == files.sizes) & (self.modified == files.modified)\n",
         "            same = self.sizes == files.sizes\n",
         _HISTORIES,
     ),
     Fault(
         "renamed-column-by-place",
-        "bridge/index/column_resolution.py",
+        "bridge/index/reading/column_resolution.py",
         "if column.path in (path, NAMELESS) and here and reads_as(column.type, target):",
         "if here and reads_as(column.type, target):",
         _ORC,
@@ -153,10 +154,31 @@ FAULTS = (
     ),
     Fault(
         "deleted-record-read",
-        "bridge/table/hudi/merge.py",
+        "bridge/table/hudi/merging/merge.py",
         "new = _Version(first + i, values[i], deleted[i])",
         "new = _Version(first + i, values[i], False)",
         _MERGED,
+    ),
+    Fault(
+        "null-is-not-unequal",  # not-eq and not-in hold for NULL in two values
+        "bridge/iceberg_rest/expressions.py",
+        "            return or_(Predicate(Op.NOT_IN, name, tuple(known)), null)",
+        "            return Predicate(Op.NOT_IN, name, tuple(known))",
+        _ICEBERG,
+    ),
+    Fault(
+        "not-without-de-morgan",
+        "bridge/iceberg_rest/expressions.py",
+        'found = kind if not negated else "or" if kind == "and" else "and"',
+        "found = kind",
+        _ICEBERG,
+    ),
+    Fault(
+        "leaf-not-negated",
+        "bridge/iceberg_rest/expressions.py",
+        "_NEGATED[kind] if negated else kind, term, values",
+        "kind, term, values",
+        _ICEBERG,
     ),
     Fault(
         "residual-filter-dropped",

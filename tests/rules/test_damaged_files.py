@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from bridge.errors import FileCorrupt
-from bridge.file_formats.readers import orc_statistics
-from bridge.file_formats.readers.parquet_statistics import FooterReader
-from bridge.index.collect import FileTask, Reading, ThreadCollector
+from bridge.formats.orc import statistics as orc_statistics
+from bridge.formats.parquet.statistics import FooterReader
+from bridge.index.building.collect import FileTask, Reading, ThreadCollector
+from bridge.kernel.errors import FileCorrupt
 from bridge.storage.child import ChildReader
 from bridge.storage.routed import open_storage
 from tests.support.damage import damaged_orc, orc_files, parquet_files, wrong_bounds

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.file_formats.physical_column import decode, encode
-from bridge.file_formats.readers.parquet_statistics import FooterReader
-from bridge.file_formats.statistics import LeafStatistics
+from bridge.formats.parquet.statistics import FooterReader
+from bridge.formats.physical_column import decode, encode
+from bridge.formats.statistics import LeafStatistics
 from tests.support.arrow import arrow_table
 
 from tests.support.strategies import TYPES, table  # isort: skip

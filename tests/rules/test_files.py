@@ -17,9 +17,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bridge.expression.text import parse_where
-from bridge.table.model import Column
-from bridge.types import (
+from bridge.expression.parsing.text import parse_where
+from bridge.kernel.types import (
     BIGINT,
     BOOLEAN,
     DATE,
@@ -38,6 +37,7 @@ from bridge.types import (
     decimal,
     struct,
 )
+from bridge.table.model import Column
 from tests.support.lake import Lake, kept
 
 NAN = math.nan

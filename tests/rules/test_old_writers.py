@@ -15,11 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from bridge.expression.nodes import BoundReference
+from bridge.expression.parsing.text import parse_where
 from bridge.expression.statistics import ColumnStatistics
-from bridge.expression.text import parse_where
-from bridge.index.snapshot import IndexSnapshot
-from bridge.table.model import Column
-from bridge.types import (
+from bridge.index.reading.snapshot import IndexSnapshot
+from bridge.kernel.types import (
     BIGINT,
     BINARY,
     BOOLEAN,
@@ -33,6 +32,7 @@ from bridge.types import (
     Type,
     decimal,
 )
+from bridge.table.model import Column
 from tests.support.lake import Lake, age, kept
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "parquet_mr"

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from bridge.expression.text import parse_where
+from bridge.expression.parsing.text import parse_where
+from bridge.kernel.types import BIGINT, STRING, Field, struct
 from bridge.planner.request import ScanRequest
 from bridge.table.model import Column
-from bridge.types import BIGINT, STRING, Field, struct
 from tests.support.lake import NAME, Lake, owned
 
 

@@ -15,7 +15,7 @@ from bridge.expression.function_catalog import FUNCTIONS
 from bridge.expression.nodes import BoundReference
 from bridge.expression.prune import prune
 from bridge.expression.statistics import ColumnStatistics, Mask
-from bridge.types import FLOAT, TIMESTAMP, TRINO, Field, Type, Value
+from bridge.kernel.types import FLOAT, TIMESTAMP, TRINO, Field, Type, Value
 
 TEN = 1_714_557_600_000_000
 

@@ -10,16 +10,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bridge.errors import BridgeError, IndexCorrupt, UnsupportedTable
 from bridge.expression.bind import bind
+from bridge.expression.parsing.text import parse_where
 from bridge.expression.prune import prune
-from bridge.expression.text import parse_where
-from bridge.index.snapshot import IndexSnapshot
+from bridge.index.reading.snapshot import IndexSnapshot
+from bridge.kernel.errors import BridgeError, IndexCorrupt, UnsupportedTable
+from bridge.kernel.types import BIGINT, INTEGER, STRING, TRINO, Field
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest
 from bridge.storage.port import Storage
-from bridge.table.model import Column, Table, TableName
-from bridge.types import BIGINT, INTEGER, STRING, TRINO, Field
+from bridge.table.model import CatalogTable, Column, TableName
 from tests.support.lake import Lake, age, kept
 
 
@@ -92,9 +92,9 @@ def test_20_text_formats_are_refused_until_their_parsing_is_shared(tmp_path: Pat
     """Bounds of CSV are bounds of what the SerDe makes of it; a raw listing would guess."""
 
     class Csv(Lake):
-        def table(self, name: TableName = TableName("db", "t")) -> Table:  # noqa: B008
+        def table(self, name: TableName = TableName("db", "t")) -> CatalogTable:  # noqa: B008
             found = super().table(name)
-            return Table(found.name, found.columns, (), found.location, format="textfile")
+            return CatalogTable(found.name, found.columns, (), found.location, format="textfile")
 
     lake = Csv(tmp_path, (Column("x", BIGINT),))
     (lake.root / "t" / "a").write_text("1\n")
@@ -138,7 +138,7 @@ class _DiesAt:
         return write
 
 
-@pytest.mark.parametrize("part", ["-files.parquet", "-columns.parquet", "generations/"])
+@pytest.mark.parametrize("part", ["-files.shard", "-columns.shard", "generations/"])
 def test_21_a_build_that_dies_leaves_the_old_generation(lake: Lake, part: str) -> None:
     real = lake.storage
     lake.write("f9", pa.table({"x": [90], "s": ["9"]}))
@@ -154,7 +154,7 @@ def test_21_a_build_that_dies_leaves_the_old_generation(lake: Lake, part: str) -
 
 def test_21_every_damaged_byte_of_an_index_is_noticed(lake: Lake) -> None:
     """A broken part makes its columns unknown; it never makes a file vanish."""
-    (columns,) = lake.path(".skipbridge/shards").glob("*-columns.parquet")
+    (columns,) = lake.path(".skipbridge/shards").glob("*-columns.shard")
     whole = columns.read_bytes()
     noticed = 0
     for at in range(4, len(whole), max(len(whole) // 60, 1)):

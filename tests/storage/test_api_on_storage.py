@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import bridge
-from bridge.storage.source import WHOLE
+from bridge.storage.reading.source import WHOLE
 from tests.storage.conftest import Place
 
 pytestmark = pytest.mark.full

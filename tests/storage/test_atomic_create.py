@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bridge.storage.commit_log import CommitLog
 from bridge.storage.routed import open_storage
 from bridge.storage.uri import join
 from tests.storage.conftest import Place
@@ -47,6 +48,33 @@ def test_30_who_made_a_link_is_told_so_though_the_answer_was_lost(
     assert not storage.put_if_absent(uri, b"other")
     assert storage.read(uri) == b"mine"
     assert [file.name for file in (tmp_path / "generations").iterdir()] == ["1.json"]
+
+
+@pytest.mark.parametrize("digits", [1, 20])
+def test_30_rivals_append_to_a_commit_log_and_each_knows_whose_record_lies_there(
+    place: Place, digits: int
+) -> None:
+    """As generations and versions are committed, and, with a name of one's own choice, plans."""
+
+    def append(rival: int) -> dict[int, bytes]:
+        log = CommitLog(open_storage(place.root, place.options), place.root, digits)
+        mine: dict[int, bytes] = {}
+        while len(mine) < 3:
+            number = max((each for each, _ in log.records()), default=0) + 1
+            content = f"{rival} {number} {len(mine)}".encode()
+            there = log.create(number, content)
+            assert there == log.read(number), "what is there never changes"
+            if there == content:
+                mine[number] = content
+        return mine
+
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(append, range(4)))
+    log = CommitLog(place.storage, place.root, digits)
+    numbers = [number for number, _ in log.records()]
+    assert numbers == list(range(1, 13)), "no two have one number, and none is left out"
+    committed = {number: content for mine in made for number, content in mine.items()}
+    assert committed == {number: log.read(number) for number in numbers}
 
 
 def test_30_no_generation_of_rival_builders_is_lost(place: Place, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from bridge.errors import FileUnreadable, StorageFailure
+from bridge.kernel.errors import FileUnreadable, StorageFailure
 from bridge.storage import native
 from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
@@ -39,7 +39,7 @@ ASKED: dict[str, Callable[[Storage], Any]] = {
 
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryStore]:
-    monkeypatch.setattr("bridge.storage.again._FIRST", 0.001)
+    monkeypatch.setattr("bridge.storage.retry._FIRST", 0.001)
     with MemoryStore() as running:
         running.put("t/f", b"x" * 100)
         yield running

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from bridge.cli.main import cli
-from bridge.errors import FileUnreadable, StorageFailure
-from bridge.storage.objectstore import open_store
+from bridge.app.cli.main import cli
+from bridge.kernel.errors import FileUnreadable, StorageFailure
+from bridge.storage.object_store.objectstore import open_store
 from bridge.storage.routed import open_storage
 from bridge.storage.uri import parse
 from tests.storage.conftest import Place
@@ -98,7 +98,7 @@ def test_a_build_says_it_before_any_work_starts(
         container = "elsewhere"
     for name, value in {**given, "SKIPBRIDGE_STORAGE_ALLOW_HTTP": "true"}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("bridge.jobs.index_table.build_index", None)  # nothing is built
+    monkeypatch.setattr("bridge.indexing.table.build_index", None)  # nothing is built
     place = f"abfss://{container}@{HOST}/t"
     found = CliRunner().invoke(cli, ["index", "build", place, "--local"])
     assert found.exit_code != 0

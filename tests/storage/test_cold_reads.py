@@ -11,20 +11,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.errors import StorageFailure
 from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import ColumnStatistics
-from bridge.file_formats.readers.parquet_statistics import FooterReader
-from bridge.index.build import build_index
-from bridge.index.collect import FileTask, Reading
-from bridge.index.local_cache import CacheLimits
-from bridge.index.shard import Collected, CollectedBuilder
-from bridge.index.snapshot import IndexSnapshot
-from bridge.index.store import IndexStore
+from bridge.formats.parquet.statistics import FooterReader
+from bridge.index.building.build import build_index
+from bridge.index.building.collect import FileTask, Reading
+from bridge.index.generations.shard import Collected, CollectedBuilder
+from bridge.index.generations.store import IndexStore
+from bridge.index.reading.local_cache import CacheLimits
+from bridge.index.reading.snapshot import IndexSnapshot
+from bridge.kernel.errors import StorageFailure
+from bridge.kernel.types import BIGINT, TRINO
 from bridge.storage.port import FileTable
 from bridge.storage.uri import join
-from bridge.table.model import Partition, Table, TableName
-from bridge.types import BIGINT, TRINO
+from bridge.table.model import CatalogTable, Partition, TableName
 from tests.storage.conftest import Place
 from tests.storage.counting import Counting
 from tests.support.directories import in_directories
@@ -77,7 +77,7 @@ def build(place: Place, count: int) -> tuple[IndexStore, Counting]:
     counting = Counting(place.storage)
     store = IndexStore(counting, join(place.root, ".skipbridge"))  # type: ignore[arg-type]
     build_index(
-        Table(TableName("d", "t"), (), (), location),
+        CatalogTable(TableName("d", "t"), (), (), location),
         in_directories([Partition("", (), location)], Lister(counting, location, count)),  # type: ignore[arg-type]
         store,
         collector=Made(),

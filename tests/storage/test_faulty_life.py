@@ -14,23 +14,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bridge.errors import FileUnreadable, IndexConflict, StorageFailure
-from bridge.expression.text import parse_where
-from bridge.index.build import build_index
-from bridge.index.collect import ThreadCollector
-from bridge.index.entries import live_entries
+from bridge.expression.parsing.text import parse_where
+from bridge.index.building.build import build_index
+from bridge.index.building.collect import ThreadCollector
+from bridge.index.generations.entries import live_entries
+from bridge.index.generations.shard import read_columns
+from bridge.index.generations.store import IndexStore
 from bridge.index.kinds.definition import IndexSettings
-from bridge.index.registry import kinds
-from bridge.index.shard import read_columns
-from bridge.index.store import IndexStore
+from bridge.index.kinds.registry import kinds
+from bridge.kernel.errors import FileUnreadable, IndexConflict, StorageFailure
+from bridge.kernel.types import BIGINT, STRING
 from bridge.planner.index_view import IndexViews
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest
 from bridge.storage.port import Storage
-from bridge.table.directory_catalog import DirectoryCatalog
-from bridge.table.directory_lister import DirectoryLister
-from bridge.table.model import Column, Partition, Table, TableName
-from bridge.types import BIGINT, STRING
+from bridge.table.directory.catalog import DirectoryCatalog
+from bridge.table.directory.lister import DirectoryLister
+from bridge.table.model import CatalogTable, Column, Partition, TableName
 from tests.storage.test_faulty_store import faulty, some_faults
 from tests.storage.test_requests_in_flight import content
 from tests.support.directories import in_directories
@@ -85,7 +85,7 @@ class Life:
     def build(self, storage: Storage, place: str = ".skipbridge") -> None:
         at_once = self.rng.choice((0, 0, 10))
         columns = (Column("x", BIGINT), Column("s", STRING))
-        table = Table(TableName("d", "t"), columns, (Column("p", STRING),), self.root)
+        table = CatalogTable(TableName("d", "t"), columns, (Column("p", STRING),), self.root)
         places = [Partition(p, (p[2:],), f"{self.root}/{p}") for p in PARTITIONS]
         definitions = (kinds()["values"].define("s"), kinds()["bloom"].define("x"))
         report = build_index(

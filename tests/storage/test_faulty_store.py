@@ -14,16 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from bridge.errors import BridgeError, FileUnreadable, IndexConflict, StorageFailure
-from bridge.expression.text import parse_where
-from bridge.index.store import IndexStore
+from bridge.expression.parsing.text import parse_where
+from bridge.index.generations.store import IndexStore
+from bridge.kernel.errors import BridgeError, FileUnreadable, IndexConflict, StorageFailure
 from bridge.planner.index_view import IndexViews
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest
 from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
-from bridge.table.directory_catalog import DirectoryCatalog
-from bridge.table.directory_lister import DirectoryLister
+from bridge.table.directory.catalog import DirectoryCatalog
+from bridge.table.directory.lister import DirectoryLister
 from tests.storage.test_requests_in_flight import bounds, build, content, put_all
 from tests.support.lake import drained
 from tests.support.slow_store import Behaviour, SlowStore

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.errors import EnvironmentMissing, FileShort, FileUnreadable, StorageFailure
+from bridge.kernel.errors import EnvironmentMissing, FileShort, FileUnreadable, StorageFailure
 from bridge.servers.embedded_metastore import site
 from bridge.storage.routed import open_storage
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import bridge
-from bridge.errors import StorageFailure
+from bridge.kernel.errors import StorageFailure
 from bridge.servers.embedded_metastore import site
 from bridge.storage.routed import open_storage
 from tests.support.hdfs import Hdfs, start_hdfs

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from bridge.expression.text import parse_where
-from bridge.index.store import IndexStore
+from bridge.expression.parsing.text import parse_where
+from bridge.index.generations.store import IndexStore
 from bridge.planner.index_view import IndexViews
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest
 from bridge.storage.port import Storage
-from bridge.table.directory_catalog import DirectoryCatalog
-from bridge.table.directory_lister import DirectoryLister
+from bridge.table.directory.catalog import DirectoryCatalog
+from bridge.table.directory.lister import DirectoryLister
 from tests.support.hudi_tables import HudiTable
 from tests.support.lake import drained
 from tests.support.slow_store import Seen, SlowStore

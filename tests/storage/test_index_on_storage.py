@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.index.build import BuildReport, build_index
-from bridge.index.collect import ThreadCollector
-from bridge.index.snapshot import IndexSnapshot
-from bridge.index.store import IndexStore
+from bridge.index.building.build import BuildReport, build_index
+from bridge.index.building.collect import ThreadCollector
+from bridge.index.generations.store import IndexStore
+from bridge.index.reading.snapshot import IndexSnapshot
 from bridge.storage.port import data_files
 from bridge.storage.uri import join
-from bridge.table.model import Partition, Table, TableName
+from bridge.table.model import CatalogTable, Partition, TableName
 from tests.storage.conftest import Place
 from tests.support.directories import in_directories
 
@@ -34,7 +34,7 @@ def store(place: Place) -> IndexStore:
 
 
 def build(place: Place) -> BuildReport:
-    table = Table(TableName("d", "t"), (), (), place.root)
+    table = CatalogTable(TableName("d", "t"), (), (), place.root)
     parts = [Partition(f"m={m}", (str(m),), join(place.root, f"m={m}")) for m in (1, 2)]
     collector = ThreadCollector(place.storage)
     return build_index(

@@ -14,19 +14,19 @@ from typing import Any
 
 import pytest
 
-from bridge.config import Config, Setting
-from bridge.errors import BridgeError, FileUnreadable, InvalidConfiguration, StorageFailure
-from bridge.expression.text import parse_where
-from bridge.index.store import IndexStore
-from bridge.jobs.compose import storage_options
+from bridge.expression.parsing.text import parse_where
+from bridge.index.generations.store import IndexStore
+from bridge.kernel.config import Config, Setting
+from bridge.kernel.errors import BridgeError, FileUnreadable, InvalidConfiguration, StorageFailure
 from bridge.planner.index_view import IndexViews
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest
-from bridge.storage import again, bounded, hdfs
+from bridge.runtime.compose import storage_options
+from bridge.storage import bounded, hdfs, retry
 from bridge.storage.port import FileStat, Storage
 from bridge.storage.routed import open_storage
-from bridge.table.directory_catalog import DirectoryCatalog
-from bridge.table.directory_lister import DirectoryLister
+from bridge.table.directory.catalog import DirectoryCatalog
+from bridge.table.directory.lister import DirectoryLister
 from tests.storage.test_requests_in_flight import bounds, build, content, put_all
 from tests.support.lake import drained
 from tests.support.relay import Relay
@@ -66,7 +66,7 @@ def calm(proxy: SlowStore) -> Iterator[SlowStore]:
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(again, "DEADLINE", 0.2)
+    monkeypatch.setattr(retry, "DEADLINE", 0.2)
     monkeypatch.setattr(hdfs, "_CONNECTING", 0.0)
 
 
@@ -226,7 +226,7 @@ def late(asked: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> threading
         return bounded.within(seconds, followed)
 
     with monkeypatch.context() as patch, pytest.raises(StorageFailure, match="HDFS gave no answer"):
-        patch.setattr(again, "DEADLINE", 0.5)
+        patch.setattr(retry, "DEADLINE", 0.5)
         patch.setattr(hdfs, "_CONNECTING", 0.0)
         patch.setattr(hdfs, "within", told)
         asked()

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bridge.errors import StorageFailure
+from bridge.kernel.errors import StorageFailure
 from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
 from bridge.storage.uri import join
-from bridge.table import root_listing
-from bridge.table.directory_lister import DirectoryLister
-from bridge.table.freshness import Cached, Freshness, Live
-from bridge.table.root_listing import TableTree, common_root, plan_root_listing
+from bridge.table.directory import root_listing
+from bridge.table.directory.freshness import Cached, Freshness, Live
+from bridge.table.directory.lister import DirectoryLister
+from bridge.table.directory.root_listing import TableTree, common_root, plan_root_listing
 from tests.storage.conftest import BUCKET, Place
 from tests.support.listing_trees import (
     Tree,

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pyarrow as pa
 import pytest
 
-from bridge.errors import StorageFailure
+from bridge.kernel.errors import StorageFailure
 from bridge.storage.port import FileTable, Storage, data_files
 from bridge.storage.routed import open_storage
 
@@ -177,7 +177,7 @@ def test_markers_of_directories_are_no_other_order(
     """Hadoop and consoles make them. A table with some was refused once it had an index."""
     _Answers.cuts[:] = []
     monkeypatch.setattr(f"{__name__}._of_s3", _in_order)
-    monkeypatch.setattr("bridge.storage.objectstore._RANGE_FROM", 2)
+    monkeypatch.setattr("bridge.storage.object_store.objectstore._RANGE_FROM", 2)
     wanted = [f"s3://lake/{key}" for key in MARKED if not key.endswith("/")]
     storage = s3(port)
 
@@ -198,7 +198,7 @@ def test_a_directory_bucket_is_listed_whole(
     """S3's directory buckets list keys in no order, and from the first one on."""
     _Answers.cuts[:] = [1]
     monkeypatch.setattr(_Answers, "heeds_start", False)
-    monkeypatch.setattr("bridge.storage.objectstore._RANGE_FROM", 100)
+    monkeypatch.setattr("bridge.storage.object_store.objectstore._RANGE_FROM", 100)
     storage = s3(port)
     wanted = sorted(f"{root}/{key.removeprefix('t/')}" for page in PAGES for key in page)
     assert storage.list_all(root).paths.to_pylist() == wanted

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import bridge
-from bridge.config import Config, Setting
-from bridge.jobs.segments import add, indexes, tables, views
-from bridge.spark.session import open_session
+from bridge.kernel.config import Config, Setting
+from bridge.runtime.spark_session import open_session
+from bridge.segments.commands import add, indexes, tables, views
 from bridge.storage.routed import open_storage
 from tests.storage.conftest import BUCKET
 from tests.support.slow_store import SlowStore

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from bridge.errors import FileUnreadable
-from bridge.storage import one_read
-from bridge.storage.local import LocalStorage
-from bridge.storage.one_read import OneRead
+from bridge.kernel.errors import FileUnreadable
+from bridge.storage.local_disk.local import LocalStorage
+from bridge.storage.reading import one_read
+from bridge.storage.reading.one_read import OneRead
 from bridge.storage.uri import canonical
 
 pytestmark = pytest.mark.full

@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import bridge
-from bridge.api.file_reader import DataFile, read_file
-from bridge.errors import FileChanged
-from bridge.index.store import IndexStore, next_generation
-from bridge.storage.one_version import OneVersion
+from bridge.app.api.file_reader import ScannedFile, read_file
+from bridge.index.generations.store import IndexStore, next_generation
+from bridge.kernel.errors import FileChanged
+from bridge.kernel.types import parse_hive_type
 from bridge.storage.port import FileStat
+from bridge.storage.reading.one_version import OneVersion
 from bridge.storage.routed import open_storage
 from bridge.table.model import Column
-from bridge.types import parse_hive_type
 from tests.support.memory_store import Answer, Asked, MemoryStore
 
 URI, KEY = "s3://lake/t/f.parquet", "t/f.parquet"
@@ -46,7 +46,7 @@ def torn(store: MemoryStore, versions: tuple[bytes, bytes], after: int, etag: st
     store.put(KEY, first, modified=1_000_000, etag=etag)
     storage = open_storage(options=store.options)
     (listed,) = [storage.list_all("s3://lake/t")]
-    planned = DataFile(
+    planned = ScannedFile(
         URI,
         int(listed.sizes[0]),
         int(listed.modified[0]),
@@ -111,6 +111,7 @@ def test_46_an_entry_is_trusted_by_no_clock_of_another_machine(
     """The store's clock is ten minutes late, and tells no ETags. A file is rewritten as it was."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    monkeypatch.setattr("bridge.runtime.compose.CHECK_INTERVAL", 0.0)
 
     def file(*values: int) -> bytes:
         sink = BytesIO()
@@ -125,7 +126,6 @@ def test_46_an_entry_is_trusted_by_no_clock_of_another_machine(
                 storage_endpoint=store.endpoint,
                 storage_region="us-east-1",
                 storage_allow_http=True,
-                index_check_interval="0s",
             ) as session:
                 table = session.table("s3://lake/t")
                 assert table.index.build().files == 1
@@ -150,8 +150,8 @@ def test_46_what_is_old_enough_to_be_cleaned_is_said_by_the_store() -> None:
         store.lie = behind
         index = IndexStore(open_storage(options=store.options), "s3://lake/t/.skipbridge")
         index.commit(next_generation(None, 1, builder="b"))
-        store.put("t/.skipbridge/shards/1-files.parquet", b"of a build that runs")
+        store.put("t/.skipbridge/shards/1-files.shard", b"of a build that runs")
         assert index.clean(keep=1) == 0
-        assert "t/.skipbridge/shards/1-files.parquet" in store.objects
+        assert "t/.skipbridge/shards/1-files.shard" in store.objects
         assert not [key for key in store.objects if key.endswith(".tmp")]
         assert index.clean(keep=1, older_than=-10) == 1

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bridge.errors import StorageFailure
-from bridge.storage import objectstore
-from bridge.storage.key_ranges import OutOfOrder, list_ranges
+from bridge.kernel.errors import StorageFailure
+from bridge.storage.object_store import objectstore
+from bridge.storage.object_store.key_ranges import OutOfOrder, list_ranges
 from bridge.storage.port import FileTable, Storage
 from bridge.storage.routed import open_storage
 from tests.support.other_order import (

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from bridge.expression.text import parse_where
-from bridge.index.store import IndexStore
+from bridge.expression.parsing.text import parse_where
+from bridge.index.generations.store import IndexStore
+from bridge.kernel.telemetry import STORAGE_REQUESTS
 from bridge.planner.index_view import IndexViews
 from bridge.planner.planner import Planner
+from bridge.planner.reports.document import report_document
+from bridge.planner.reports.text import funnel
 from bridge.planner.request import ScanRequest
 from bridge.planner.scan_plan import ScanPlan
-from bridge.report.document import report_document
-from bridge.report.text import funnel
 from bridge.storage.port import FileTable, Storage
-from bridge.table.directory_catalog import DirectoryCatalog
-from bridge.table.directory_lister import DirectoryLister
-from bridge.telemetry import STORAGE_REQUESTS
+from bridge.table.directory.catalog import DirectoryCatalog
+from bridge.table.directory.lister import DirectoryLister
 from tests.storage.test_faulty_store import build
 from tests.storage.test_requests_in_flight import content, put_all
 from tests.support.lake import drained

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bridge.errors import FileUnreadable
+from bridge.kernel.errors import FileUnreadable
 from bridge.storage.port import data_files
 from bridge.storage.uri import join
 from tests.storage.conftest import Place
@@ -155,7 +155,7 @@ def test_pages_begin_after_a_path(place: Place) -> None:
 
 
 def test_hints_do_not_change_what_is_found(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bridge.storage.objectstore._RANGE_FROM", 10)
+    monkeypatch.setattr("bridge.storage.object_store.objectstore._RANGE_FROM", 10)
     uris = fill(place, *(f"f{i:03d}" for i in range(60)), "sub/deep")
     stale = pa.array([join(place.root, f"f{i:03d}") for i in range(0, 200, 3)], pa.large_string())
     for recursive, expected in ((True, uris), (False, uris[:-1])):
@@ -229,10 +229,10 @@ def test_listings_are_sorted_as_bytes(place: Place) -> None:
 
 def test_pages_are_what_list_all_finds(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (
-        ("local_listing._FIRST_PAGE", 4),
-        ("local_listing._PAGE", 10),
-        ("local_listing._CHUNK", 3),
-        ("objectstore._RANGE_FROM", 8),
+        ("local_disk.local_listing._FIRST_PAGE", 4),
+        ("local_disk.local_listing._PAGE", 10),
+        ("local_disk.local_listing._CHUNK", 3),
+        ("object_store.objectstore._RANGE_FROM", 8),
     ):
         monkeypatch.setattr(f"bridge.storage.{name}", value)
     uris = fill(place, *(f"f{i:03d}" for i in range(35)), "sub/deep")

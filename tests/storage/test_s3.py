@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from bridge.errors import FileUnreadable, StorageFailure
+from bridge.kernel.errors import FileUnreadable, StorageFailure
 from bridge.storage.routed import open_storage
 from tests.storage.conftest import BUCKET, Place
 from tests.storage.test_index_on_storage import build, store, write

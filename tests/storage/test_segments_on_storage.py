@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import bridge
-from bridge.config import Config, Setting
-from bridge.errors import FileChanged, SegmentOverlap
-from bridge.jobs.segments import add, compaction, indexes, manage, opened, refresh, tables
-from bridge.storage import objectstore
+from bridge.kernel.config import Config, Setting
+from bridge.kernel.errors import FileChanged, SegmentOverlap
+from bridge.segments.commands import add, compaction, indexes, manage, opened, refresh, tables
 from bridge.storage.listed_files import listed_files
+from bridge.storage.object_store import objectstore
 from bridge.storage.port import FileTable
 from tests.storage.conftest import Place
 

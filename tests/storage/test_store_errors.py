@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from bridge.cli.main import cli
-from bridge.errors import FileUnreadable, StorageFailure
+from bridge.app.cli.main import cli
+from bridge.kernel.errors import FileUnreadable, StorageFailure
 from bridge.storage.routed import open_storage
 from bridge.storage.store_errors import failure
 from tests.support.slow_store import Behaviour, SlowStore
@@ -55,7 +55,7 @@ def test_a_build_says_it_before_any_work_starts(
     monkeypatch.setenv("SKIPBRIDGE_STORAGE_ENDPOINT", given["endpoint"])
     monkeypatch.setenv("SKIPBRIDGE_STORAGE_REGION", given["region"])
     monkeypatch.setenv("SKIPBRIDGE_STORAGE_ALLOW_HTTP", "true")
-    monkeypatch.setattr("bridge.jobs.index_table.build_index", None)  # nothing is built
+    monkeypatch.setattr("bridge.indexing.table.build_index", None)  # nothing is built
     found = CliRunner().invoke(cli, ["index", "build", f"s3://{bucket}/t", "--local"])
     assert found.exit_code != 0
     assert "STORAGE_ERROR" in found.output and message in found.output

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bridge.types import Field, Kind, Type
+from bridge.kernel.types import Field, Kind, Type
 from tests.support.strategies import Table
 
 _ARROW = {

@@ -12,10 +12,10 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from bridge.jobs.hive_jar import build_jar
-from bridge.jobs.plugin import build_plugin, java_release
+from bridge.hive.jar import build_jar
 from bridge.servers.java import find_jdk
 from bridge.servers.maven import build_once, cache_directory
+from bridge.trino.plugin import build_plugin, java_release
 
 ROOT = Path(__file__).parents[2]
 KEPT_BUILDS = 8

@@ -7,24 +7,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow.orc as po
 import pyarrow.parquet as pq
 
-from bridge.clustering.advice import ClusteringAdvice, advise, chosen_files
-from bridge.clustering.eligibility import Limits
 from bridge.clustering.execution import RunReport, ThreadRewriter, execute
-from bridge.clustering.plan import Plan
-from bridge.clustering.rewrite import Effort
-from bridge.clustering.row_sample import RowSample, read_sample
-from bridge.clustering.scheduling import Strategy, make_plan, pending_files
-from bridge.clustering.simulation import CurrentFiles
+from bridge.clustering.plan import ClusteringPlan
+from bridge.clustering.planning.advice import ClusteringAdvice, advise, chosen_files
+from bridge.clustering.planning.eligibility import Limits
+from bridge.clustering.planning.row_sample import RowSample, read_sample
+from bridge.clustering.planning.scheduling import Strategy, make_plan, pending_files
+from bridge.clustering.planning.simulation import CurrentFiles
+from bridge.clustering.rewriting.rewrite import Effort
 from bridge.clustering.timeline import Timeline, new_instant
 from bridge.expression.nodes import AlwaysTrue, Expression
-from bridge.index.collect import ThreadCollector
+from bridge.index.building.collect import ThreadCollector
+from bridge.kernel.types import Field
 from bridge.planner.predicate_log import Logged
 from bridge.planner.request import ScanRequest
 from bridge.storage.port import Storage
-from bridge.types import Field
 from tests.support.directories import in_directories
 from tests.support.lake import NAME, Lake, owned
 
@@ -35,11 +34,11 @@ def timeline_of(lake: Lake, storage: Storage | None = None) -> Timeline:
     return Timeline(storage or lake.storage, lake.store().root)
 
 
-def scheduled(lake: Lake, storage: Storage | None = None, **strategy: Any) -> Plan:
+def scheduled(lake: Lake, storage: Storage | None = None, **strategy: Any) -> ClusteringPlan:
     """A saved plan over the newest generation; one without groups is not saved."""
     used = storage or lake.storage
     index, timeline = lake.snapshot(), timeline_of(lake, used)
-    pending = pending_files(timeline, index.manifest)
+    pending = pending_files(timeline.waiting(index.manifest))
     listed = in_directories(lake.all_partitions(), used, recursive=lake.recursive)()
     chosen = Strategy(**{"limits": SMALL, **strategy})
     while True:
@@ -52,23 +51,23 @@ def advised(lake: Lake, scans: Sequence[Logged], **strategy: Any) -> ClusteringA
     """What `cluster advise` says of the newest generation and some logged scans."""
     index, fields = lake.snapshot(), [Field(c.name, c.type) for c in lake.table().columns]
     listed = in_directories(lake.all_partitions(), lake.storage, recursive=lake.recursive)()
-    pending = pending_files(timeline_of(lake), index.manifest)
+    pending = pending_files(timeline_of(lake).waiting(index.manifest))
 
-    def plan_of(layout: str, columns: tuple[str, ...]) -> Plan:
+    def plan_of(layout: str, columns: tuple[str, ...]) -> ClusteringPlan:
         grouping = "overlap" if columns else "size"
         asked = {"limits": SMALL, **strategy, "layout": layout, "columns": columns}
         chosen = Strategy(**{**asked, "grouping": grouping})
         return make_plan("0" * 17, lake.table(), listed, index, chosen, pending)
 
-    def sample_of(plans: Sequence[Plan]) -> RowSample:
-        files = chosen_files(plans, index, 20, lake.format)
+    def sample_of(plans: Sequence[ClusteringPlan]) -> RowSample:
+        files = chosen_files(plans, index, 20)
         return read_sample(lake.storage, files, fields, 10_000)
 
     current = CurrentFiles(listed, index, fields)
     return advise(scans, fields, current, plan_of, sample_of, 4096)
 
 
-def executed(lake: Lake, plan: Plan, storage: Storage | None = None) -> RunReport:
+def executed(lake: Lake, plan: ClusteringPlan, storage: Storage | None = None) -> RunReport:
     used = storage or lake.storage
     return execute(
         plan,
@@ -87,9 +86,7 @@ def clustered(lake: Lake, **strategy: Any) -> RunReport:
 
 
 def rows_in(path: Path) -> list[dict[str, Any]]:
-    """The rows of a Parquet or ORC file; pages with checksums are checked."""
-    if path.suffix in (".orc", ".orc-data"):
-        return list(po.ORCFile(path).read().to_pylist())
+    """The rows of a Parquet file; pages with checksums are checked."""
     return list(pq.ParquetFile(path, page_checksum_verification=True).read().to_pylist())
 
 

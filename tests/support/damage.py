@@ -24,12 +24,12 @@ import pyarrow.compute as pc
 import pyarrow.orc as po
 import pyarrow.parquet as pq
 
-from bridge.errors import FileCorrupt
-from bridge.file_formats.readers.parquet_statistics import FooterReader
-from bridge.file_formats.statistics import LeafStatistics
-from bridge.index.collect import FileTask, Reading, collect_chunk
-from bridge.index.registry import kinds
-from bridge.storage import parquet_footer
+from bridge.formats.parquet import footer as parquet_footer
+from bridge.formats.parquet.statistics import FooterReader
+from bridge.formats.statistics import LeafStatistics
+from bridge.index.building.collect import FileTask, Reading, collect_chunk
+from bridge.index.kinds.registry import kinds
+from bridge.kernel.errors import FileCorrupt
 from bridge.storage.routed import open_storage
 
 _MR = Path(__file__).parents[1] / "fixtures/parquet_mr"

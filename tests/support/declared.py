@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bridge.expression.nodes import Expression
-from bridge.index.build import BuildReport, build_index
-from bridge.index.collect import ThreadCollector
+from bridge.index.building.build import BuildReport, build_index
+from bridge.index.building.collect import ThreadCollector
+from bridge.index.building.listed import Listed, list_snapshot
 from bridge.index.kinds.definition import IndexSettings
-from bridge.index.listed import Listed, list_snapshot
-from bridge.index.registry import kind
+from bridge.index.kinds.registry import kind
+from bridge.table.directory.freshness import Live
+from bridge.table.directory.lister import DirectoryLister
 from bridge.table.directory.snapshot import LiveSnapshot
-from bridge.table.directory_lister import DirectoryLister
-from bridge.table.freshness import Live
-from bridge.table.model import Partition, PartitionBatch, Table, TableName
+from bridge.table.model import CatalogTable, Partition, PartitionBatch, TableName
 from bridge.table.reader_spec import ReaderSpec
 from bridge.table.snapshot import TableContext
 from tests.support.lake import NAME, Fetch, Lake, age, kept
@@ -28,11 +28,11 @@ class Declared(Lake):
     properties: dict[str, str] = field(default_factory=dict)
     readers: dict[str, ReaderSpec] = field(default_factory=dict)
 
-    def table(self, name: TableName = NAME, age: float = 0.0) -> Table:
+    def table(self, name: TableName = NAME, age: float = 0.0) -> CatalogTable:
         properties = tuple(sorted(self.properties.items()))
         return replace(super().table(name, age), reader_properties=properties)
 
-    def partitions(self, table: Table, names: list[str], age: float = 0.0) -> Fetch:
+    def partitions(self, table: CatalogTable, names: list[str], age: float = 0.0) -> Fetch:
         found: list[Partition] = []
         for batch in super().partitions(table, names, age):
             found += (replace(p, reader=self.readers.get(p.name)) for p in batch.partitions)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.index.listed import Listed, ListFiles, merge_owners, owners_text
+from bridge.index.building.listed import Listed, ListFiles, merge_owners, owners_text
 from bridge.storage.port import FileTable, Storage, concatenate, data_files
 from bridge.table.model import Partition
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 Struct = list[list[Any]]
@@ -28,6 +29,15 @@ def get(fields: Struct, number: int) -> Any:
 def set_to(fields: Struct, number: int, kind: int, value: Any) -> None:
     fields[:] = [field for field in fields if field[0] != number] + [[number, kind, value]]
     fields.sort(key=lambda field: field[0])
+
+
+def renamed(path: Path, created_by: bytes | None) -> None:
+    """Makes a file that of another writer."""
+    data, footer = take_apart(path.read_bytes())
+    footer[:] = [field for field in footer if field[0] != 6]
+    if created_by is not None:
+        set_to(footer, 6, BINARY, created_by)
+    path.write_bytes(put_together(data, footer))
 
 
 def elements(footer: Struct) -> list[Struct]:
@@ -105,9 +115,8 @@ def _spelled(kind: int, value: Any) -> bytes:
         return _number(len(value)) + value
     if kind == LIST:
         inner, values = value
-        head = bytes([len(values) << 4 | inner])
-        if len(values) > 14:
-            head = bytes([0xF0 | inner]) + _number(len(values))
+        few = len(values) < 15
+        head = bytes([min(len(values), 15) << 4 | inner]) + (b"" if few else _number(len(values)))
         return head + b"".join(_spelled(inner, each) for each in values)
     assert kind == STRUCT
     parts, last = [], 0

@@ -27,7 +27,7 @@ KINDS = {
     "data": r"/\.skipbridge_clustered/",
     "group": r"\.group-\d+\.json$",
     "ended": r"\.ended\.json$",
-    "replacements": r"-replacements\.parquet$",
+    "replacements": r"-replacements\.shard$",
     "generation": r"/generations/\d+\.json$",
     "shard": r"/shards/",
     "version": r"/_segments/versions/",
@@ -124,7 +124,7 @@ def _die() -> None:
 
 def _install(kind: str, moment: str, number: int) -> None:
     """Makes this process die at a write of local storage."""
-    from bridge.storage import local
+    from bridge.storage.local_disk import local
 
     lock, seen = threading.Lock(), [0]
     now = threading.local()
@@ -137,9 +137,9 @@ def _install(kind: str, moment: str, number: int) -> None:
         return found
 
     def dying(method: Callable[..., Any]) -> Callable[..., Any]:
-        def call(self: Any, uri: str, *rest: Any) -> Any:
+        def call(self: Any, uri: Any, *rest: Any) -> Any:
             with lock:
-                counts = kind in ("any", kind_of(uri))
+                counts = kind in ("any", kind_of(str(uri)))
                 seen[0] += counts
                 now.here = counts and seen[0] == number
             if now.here and moment == "before":
@@ -152,12 +152,12 @@ def _install(kind: str, moment: str, number: int) -> None:
         return call
 
     local._write_aside = write_aside
-    for name in ("put", "put_if_absent"):
+    for name in ("put", "put_if_absent", "copy", "delete"):
         setattr(local.LocalStorage, name, dying(getattr(local.LocalStorage, name)))
 
 
 def _child(words: Sequence[str], die: Sequence[Any] | None) -> None:
-    from bridge.cli.main import main
+    from bridge.app.cli.main import main
 
     faulthandler.dump_traceback_later(_HANGS, exit=True)
     os.dup2(2, 1)
@@ -174,16 +174,15 @@ def serve() -> None:
     import pyarrow.orc
     import pyarrow.parquet  # noqa: F401
 
-    import bridge.clustering.advice
+    import bridge.clustering.commands.run
     import bridge.clustering.execution
-    import bridge.clustering.orc_files
-    import bridge.clustering.parquet_files
-    import bridge.jobs.cluster
-    import bridge.jobs.index_table
-    import bridge.jobs.segments.add
-    import bridge.jobs.segments.compaction
-    import bridge.jobs.segments.refresh
-    import bridge.views.build  # noqa: F401
+    import bridge.clustering.planning.advice
+    import bridge.clustering.rewriting.parquet_files
+    import bridge.indexing.table
+    import bridge.segments.commands.add
+    import bridge.segments.commands.compaction
+    import bridge.segments.commands.refresh
+    import bridge.segments.views.build  # noqa: F401
 
     assert threading.active_count() == 1
     for line in sys.stdin.buffer:

@@ -8,7 +8,7 @@ from typing import Any
 
 from bridge.expression.function_catalog import call
 from bridge.expression.nodes import Call, Expression, Literal, Op, Predicate, Reference
-from bridge.types import (
+from bridge.kernel.types import (
     BIGINT,
     BOOLEAN,
     DATE,

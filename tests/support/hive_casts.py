@@ -7,7 +7,7 @@ import random
 from fractions import Fraction
 from typing import Any
 
-from bridge.types import INTEGER_RANGE, Kind, Type, Value, char, decimal, varchar
+from bridge.kernel.types import INTEGER_RANGE, Kind, Type, Value, char, decimal, varchar
 from tests.support.strategies import TYPES, single
 
 CASTS = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bridge.types import Kind, Type
+from bridge.kernel.types import Kind, Type
 from tests.support.hive_casts import cast_value
 
 Columns = Sequence[tuple[str, Type]]

@@ -13,12 +13,13 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, cast
 
-from bridge.expression.calendar import format_date, format_timestamp
 from bridge.expression.evaluate import Row
 from bridge.expression.format import format_decimal
 from bridge.expression.nodes import Literal
-from bridge.types import BOOLEAN, DOUBLE, INTEGER_RANGE, Kind, Type, Value
+from bridge.expression.parsing.calendar import format_date, format_timestamp
+from bridge.kernel.types import BOOLEAN, DOUBLE, INTEGER_RANGE, Kind, Type, Value
 from tests.support.hive_casts import CASTS, cast_value, some_type
+from tests.support.hive_functions import Function, random_function
 from tests.support.strategies import Table, literal, single, value
 
 Node = dict[str, Any]
@@ -57,9 +58,11 @@ def encoded(value: Value | None, type: Type) -> Any:
 class Filter:
     """A random tree, and the constants in it as values."""
 
-    def __init__(self, rng: random.Random, data: Table) -> None:
+    def __init__(self, rng: random.Random, data: Table, *, functions: float = 0.0) -> None:
         self._rng = rng
         self._data = data
+        self._functions = functions
+        self.functions: dict[int, Function] = {}
         self.constants: dict[int, Literal] = {}
         self.columns: dict[int, tuple[str, ...]] = {}
         self.casts: dict[int, tuple[Type, Type]] = {}
@@ -82,7 +85,17 @@ class Filter:
         path = rng.choice(list(self._data.paths))
         type = self._data.paths[path]
         column, pool = self.column(path, type), self._data.pools[path]
-        for _ in range(rng.choice((0, 0, 0, 1, 1, 2))):
+        wrapped = self._functions
+        while wrapped and rng.random() < wrapped:
+            wrapped = 0.15
+            of = random_function(rng, type)
+            if of is None:
+                break
+            made = [of.apply(v) for v in pool]
+            pool = [v for v in made if v is not None] or [value(rng, of.type)]
+            column, type = self._called(of, column), of.type
+        casts = (0, 0, 0, 0, 0, 1) if self._functions else (0, 0, 0, 1, 1, 2)
+        for _ in range(rng.choice(casts)):
             target = some_type(rng, type)
             if target is None:
                 break
@@ -142,6 +155,13 @@ class Filter:
         made = call(CASTS[target.kind], node, type=str(target))
         self._alive.append(made)
         self.casts[id(made)] = source, target
+        return made
+
+    def _called(self, of: Function, column: Node) -> Node:
+        constants = [self.constant(each) for each in of.constants]
+        made = call(of.name, column, *constants, type=str(of.type))
+        self._alive.append(made)
+        self.functions[id(made)] = of
         return made
 
     def constant(self, found: Literal) -> Node:
@@ -262,6 +282,10 @@ class Judge:
         if node.get("call") == "GenericUDFToDate":
             micros, _ = self._value(node["args"][0], row)
             return None if micros is None else micros // _DAY, Type(Kind.DATE)
+        if id(node) in self._of.functions:
+            of = self._of.functions[id(node)]
+            given, _ = self._value(node["args"][0], row)
+            return None if given is None else of.apply(given), of.type
         if id(node) in self._of.casts:
             source, target = self._of.casts[id(node)]
             inner, _ = self._value(node["args"][0], row)

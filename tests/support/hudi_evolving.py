@@ -19,8 +19,8 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bridge.file_formats.readers.hudi.log_format import BlockType, Header
-from bridge.file_formats.readers.hudi.log_records import _delete_schema
+from bridge.formats.hudi.log_format import BlockType, Header
+from bridge.formats.hudi.log_records import _delete_schema
 from tests.support.hudi_columns import NAMES, SIMPLE, Column, Value, condition, walk
 from tests.support.hudi_columns import field as told_field
 from tests.support.hudi_tables import HudiTable, Written

@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from bridge.jobs.create_table import thrift_table
 from bridge.metastore.client import MetastoreClient
+from bridge.runtime.create_table import thrift_table
 from bridge.storage.routed import open_storage
 from bridge.table.hudi.table_config import TableType, load_table_config
 from bridge.table.infer import type_of
-from bridge.table.model import Column, Table, TableName
+from bridge.table.model import CatalogTable, Column, TableName
 from tests.fixtures.hudi.text import encode_table
 from tests.support.hudi_fixtures import Answer, HudiFixture
 
@@ -45,7 +45,7 @@ def register(
     )
     columns = tuple(c for c in fields if c not in keys)
     uri = copy or f"file://{location}"
-    record = thrift_table(name, Table(name, columns, keys, uri))
+    record = thrift_table(name, CatalogTable(name, columns, keys, uri))
     merges = config.table_type is TableType.MERGE_ON_READ and not read_optimized
     record.sd.inputFormat = _REALTIME if merges else _BASE_ONLY
     record.sd.serdeInfo.parameters = {

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from bridge.servers.hudi_spark import find_hudi_spark
+from bridge.clustering.hudi.spark import find_hudi_spark
 from bridge.servers.maven import build_once, cache_directory
 
 _ROOT = Path(__file__).parents[2]
@@ -50,6 +53,7 @@ class HudiStory:
             cwd=_ROOT,
             env=environment,
             text=True,
+            start_new_session=True,
         )
         self._answer()
 
@@ -61,6 +65,19 @@ class HudiStory:
         answer = self._answer()
         assert "is" in answer, answer["error"]
         return answer["is"]
+
+    def kill(self, begun: Callable[[], bool], do: str, path: Path, **more: Any) -> None:
+        """Begins a step, and kills Spark (SIGKILL) as soon as it has begun."""
+        assert self._process.stdin is not None
+        asked = json.dumps({"do": do, "path": str(path), **more})
+        print(asked, file=self._process.stdin, flush=True)
+        for _ in range(60_000):
+            if begun():
+                break
+            assert self._process.poll() is None, self._log.name
+            time.sleep(0.002)
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
 
     def _answer(self) -> Any:
         assert self._process.stdout is not None

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from bridge.errors import TableNotFound
-from bridge.jobs.sync.hudi import HudiSync, hudi_place
-from bridge.jobs.sync.request import SyncRequest, SyncSettings
-from bridge.jobs.sync.write_batches import BatchLimits
-from bridge.storage.local import LocalStorage
+from bridge.kernel.errors import TableNotFound
+from bridge.storage.local_disk.local import LocalStorage
+from bridge.sync.hudi.job import HudiSync, hudi_place
 from bridge.sync.report import SyncReport
+from bridge.sync.request import SyncRequest, SyncSettings
+from bridge.sync.writing.write_batches import BatchLimits
 from bridge.table.model import TableName
 from tests.support.sync_lake import MUTATIONS, ModelMetastore
 
@@ -84,8 +85,12 @@ def sync_hudi(client: Any, root: Path, name: TableName = NAME, **options: Any) -
     request = SyncRequest(name, str(root), **options)
     place = hudi_place(client, LocalStorage(), request)
     assert place is not None
-    settings = SyncSettings(BatchLimits(1 << 20, 2), parallelism=2, quiet=0.0)
+    states = Path(_STATES.name).as_uri()  # tables of fixtures are only read
+    settings = SyncSettings(BatchLimits(1 << 20, 2), parallelism=2, quiet=0.0, state_root=states)
     return HudiSync(client, LocalStorage(), place, request, settings).run()
+
+
+_STATES = tempfile.TemporaryDirectory(prefix="hudi-states")
 
 
 class Hidden:

@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import bridge
-from bridge.file_formats.readers.hudi.log_format import BlockType, Header
-from bridge.file_formats.readers.hudi.log_records import _delete_schema
+from bridge.formats.hudi.log_format import BlockType, Header
+from bridge.formats.hudi.log_records import _delete_schema
 from tests.support.hudi_evolving import COMMIT_TIME, EVENT_TIME, PAYLOADS
 from tests.support.hudi_tables import HudiTable, Written
 from tests.support.hudi_writer import avro_block, log_block

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bridge.file_formats.readers.hudi.log_format import MAGIC, BlockType, Header
+from bridge.formats.hudi.log_format import MAGIC, BlockType, Header
 
 
 def log_block(

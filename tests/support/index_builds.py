@@ -9,8 +9,8 @@ import pyarrow as pa
 from bridge.expression.bind import bind
 from bridge.expression.builders import eq
 from bridge.expression.prune import prune
+from bridge.kernel.types import BIGINT, TRINO, Field
 from bridge.storage.port import Storage
-from bridge.types import BIGINT, TRINO, Field
 from tests.support.lake import Lake
 
 

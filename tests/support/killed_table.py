@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.orc as po
 import pyarrow.parquet as pq
 
-from bridge.api.session import Session
+from bridge.app.api.session import Session
 from bridge.clustering.execution import DIRECTORY
-from bridge.config import Config
-from bridge.index.replacements import read_replacements, replacements_of
+from bridge.index.generations.replacements import read_replacements, replacements_of
+from bridge.kernel.config import Config
+from bridge.kernel.types import BIGINT, STRING
 from bridge.table.model import Column
-from bridge.types import BIGINT, STRING
 from tests.support.clustered import read, rows_in, timeline_of
 from tests.support.forked_commands import Commands
 from tests.support.lake import Lake, age
@@ -26,13 +25,12 @@ class Killed:
     """One table in three partitions, or as many as days are given."""
 
     def __init__(
-        self, root: Path, commands: Commands, format: str, rng: random.Random, days: str = "abc"
+        self, root: Path, commands: Commands, rng: random.Random, days: str = "abc"
     ) -> None:
         self.lake = Lake(
             root,
             (Column("x", BIGINT), Column("s", STRING)),
             (Column("day", STRING),),
-            format=format,
         )
         self.lake.partition_values = [(day,) for day in days]
         self.commands, self.rng = commands, rng
@@ -43,18 +41,18 @@ class Killed:
                 self.write(values)
 
     def write(self, values: tuple[str | None, ...]) -> None:
-        path = self.lake.directory(values) / f"f{self.written}.{self.lake.format}"
+        path = self.lake.directory(values) / f"f{self.written}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         x = [self.rng.randrange(100) for _ in range(50)]
         table = pa.table({"x": pa.array(x, pa.int64()), "s": [f"s{v % 7}" for v in x]})
         hidden = path.with_name(f".{path.name}")  # no reader sees half of a file
-        (pq.write_table if self.lake.format == "parquet" else po.write_table)(table, hidden)
+        pq.write_table(table, hidden)
         self.written += 1
         age(hidden, 100_000 - self.written)
         hidden.rename(path)
 
     def files(self) -> list[Path]:
-        return sorted(self.table.glob(f"day=*/*.{self.lake.format}"))
+        return sorted(self.table.glob("day=*/*.parquet"))
 
     def rows(self) -> Counter[tuple[Any, ...]]:
         found: Counter[tuple[Any, ...]] = Counter()
@@ -99,7 +97,7 @@ class Killed:
 
     def new_files(self) -> set[str]:
         """Files of plans, without those that were written aside."""
-        return {str(path) for path in (self.table / DIRECTORY).rglob(f"c*.{self.lake.format}")}
+        return {str(path) for path in (self.table / DIRECTORY).rglob("c*.parquet-data")}
 
     def states(self) -> list[str]:
         return [s.state for s in timeline_of(self.lake).states(self.lake.store().latest())]

@@ -34,12 +34,12 @@ from bridge.expression.nodes import (
     Unknown,
 )
 from bridge.expression.prune import prune
-from bridge.index.build import Change
+from bridge.index.building.build import Change
 from bridge.index.kinds import evaluate_indexes
 from bridge.index.kinds.definition import column_text
 from bridge.index.kinds.opened import OpenedKind
-from bridge.index.snapshot import IndexSnapshot
-from bridge.types import Kind, Semantics, Type
+from bridge.index.reading.snapshot import IndexSnapshot
+from bridge.kernel.types import Kind, Semantics, Type
 from tests.support import functions
 from tests.support.arrow import arrow_table
 from tests.support.lake import Lake

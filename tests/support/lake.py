@@ -13,11 +13,12 @@ import pyarrow.parquet as pq
 
 from bridge.expression.nodes import AlwaysTrue, BoundReference, Expression
 from bridge.expression.statistics import ColumnStatistics
-from bridge.index.build import BuildReport, build_index
-from bridge.index.collect import ThreadCollector
-from bridge.index.local_cache import CacheLimits
-from bridge.index.snapshot import IndexSnapshot
-from bridge.index.store import IndexStore
+from bridge.index.building.build import BuildReport, build_index
+from bridge.index.building.collect import ThreadCollector
+from bridge.index.generations.store import IndexStore
+from bridge.index.reading.local_cache import CacheLimits
+from bridge.index.reading.snapshot import IndexSnapshot
+from bridge.kernel.types import TRINO, Semantics, Type
 from bridge.planner.index_view import IndexViews
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest
@@ -25,10 +26,9 @@ from bridge.planner.scan_plan import ScanPlan
 from bridge.storage.port import FileTable, Storage, data_files
 from bridge.storage.routed import open_storage
 from bridge.storage.uri import canonical
-from bridge.table.directory_lister import DirectoryLister
-from bridge.table.model import Column, Partition, PartitionBatch, Table, TableName, View
+from bridge.table.directory.lister import DirectoryLister
+from bridge.table.model import CatalogTable, Column, Partition, PartitionBatch, TableName, View
 from bridge.table.partition import partition_name
-from bridge.types import TRINO, Semantics, Type
 from tests.support.directories import in_directories
 
 NAME = TableName("db", "t")
@@ -74,16 +74,16 @@ class Lake:
     def view(self, name: TableName) -> View | None:
         return None
 
-    def table(self, name: TableName = NAME, age: float = 0.0) -> Table:
-        return Table(name, self.columns, self.keys, self.location, self.format)
+    def table(self, name: TableName = NAME, age: float = 0.0) -> CatalogTable:
+        return CatalogTable(name, self.columns, self.keys, self.location, self.format)
 
     def forget(self, name: TableName) -> None:
         """Nothing is kept."""
 
-    def partition_names(self, table: Table, age: float = 0.0) -> list[str]:
+    def partition_names(self, table: CatalogTable, age: float = 0.0) -> list[str]:
         return [self.name_of(values) for values in self.partition_values]
 
-    def partitions(self, table: Table, names: list[str], age: float = 0.0) -> Fetch:
+    def partitions(self, table: CatalogTable, names: list[str], age: float = 0.0) -> Fetch:
         known = {self.name_of(values): values for values in self.partition_values}
         there = [n for n in names if n in known]
         found = [Partition(n, known[n], self._uri(self.directory(known[n]))) for n in there]

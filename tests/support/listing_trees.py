@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from bridge.errors import BridgeError
+from bridge.kernel.errors import BridgeError
+from bridge.kernel.types import STRING
 from bridge.storage.port import Storage, data_files
 from bridge.storage.uri import join
 from bridge.table.directory.format import DirectoryFormat
-from bridge.table.directory_lister import DirectoryLister
-from bridge.table.freshness import Freshness
-from bridge.table.model import Column, Partition, PartitionBatch, Table, TableName
+from bridge.table.directory.freshness import Freshness
+from bridge.table.directory.lister import DirectoryLister
+from bridge.table.model import CatalogTable, Column, Partition, PartitionBatch, TableName
 from bridge.table.read_version import NEWEST
 from bridge.table.snapshot import Snapshot, TableContext
-from bridge.types import STRING
 from tests.support.lake import Fetch
 
 Found = set[tuple[str, str, int, int]]
@@ -100,7 +100,7 @@ def expected(
 class Nothing:
     """A catalogue that is asked for partitions and has none."""
 
-    def partitions(self, table: Table, names: list[str], age: float = 0.0) -> Fetch:
+    def partitions(self, table: CatalogTable, names: list[str], age: float = 0.0) -> Fetch:
         return Fetch([])
 
 
@@ -108,7 +108,7 @@ def open_snapshot(
     lister: DirectoryLister, root: str, freshness: Freshness, absent_is_empty: bool = False
 ) -> Snapshot:
     """A snapshot of the partitioned table in ``t``, without an index."""
-    table = Table(TableName("db", "t"), (), (Column("p", STRING),), join(root, "t"))
+    table = CatalogTable(TableName("db", "t"), (), (Column("p", STRING),), join(root, "t"))
     context = TableContext(
         lister.storage,
         Nothing(),  # type: ignore[arg-type]

@@ -11,14 +11,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bridge.index.build import build_index
-from bridge.index.collect import ThreadCollector
-from bridge.index.store import IndexStore
-from bridge.jobs.create_table import register_table
+from bridge.index.building.build import build_index
+from bridge.index.building.collect import ThreadCollector
+from bridge.index.generations.store import IndexStore
+from bridge.kernel.types import BIGINT
 from bridge.metastore.client import MetastoreClient
+from bridge.runtime.create_table import register_table
 from bridge.storage.routed import open_storage
-from bridge.table.model import Column, Partition, Table, TableName
-from bridge.types import BIGINT
+from bridge.table.model import CatalogTable, Column, Partition, TableName
 from tests.support.directories import in_directories
 
 SCHEMA = "many"
@@ -26,7 +26,7 @@ _MADE = 40
 """Tables whose index is built; the others are copies, each with its own checksum."""
 
 
-def many_tables(root: Path, count: int, columns: int) -> list[Table]:
+def many_tables(root: Path, count: int, columns: int) -> list[CatalogTable]:
     """Makes the tables' files and indexes. Each file has the rows 0 to 9 in each column."""
     made = [_made(root, n, columns) for n in range(min(_MADE, count))]
     with ThreadPoolExecutor(8) as pool:
@@ -34,18 +34,20 @@ def many_tables(root: Path, count: int, columns: int) -> list[Table]:
     return made
 
 
-def register_all(uri: str, tables: list[Table]) -> None:
+def register_all(uri: str, tables: list[CatalogTable]) -> None:
     with MetastoreClient(uri) as client, ThreadPoolExecutor(4) as pool:
         client.create_database(SCHEMA)
         list(pool.map(lambda table: register_table(client, table.name, table, []), tables))
 
 
-def _table(root: Path, number: int, columns: tuple[Column, ...]) -> Table:
+def _table(root: Path, number: int, columns: tuple[Column, ...]) -> CatalogTable:
     directory = root / f"t{number:04}"
-    return Table(TableName(SCHEMA, directory.name), columns, (), f"file://{directory}", "parquet")
+    return CatalogTable(
+        TableName(SCHEMA, directory.name), columns, (), f"file://{directory}", "parquet"
+    )
 
 
-def _made(root: Path, number: int, columns: int) -> Table:
+def _made(root: Path, number: int, columns: int) -> CatalogTable:
     names = [f"c{number}_{i}" for i in range(columns)]
     table = _table(root, number, tuple(Column(name, BIGINT) for name in names))
     directory = Path(table.location.removeprefix("file://"))
@@ -62,7 +64,7 @@ def _made(root: Path, number: int, columns: int) -> Table:
     return table
 
 
-def _copy(root: Path, number: int, source: Table) -> Table:
+def _copy(root: Path, number: int, source: CatalogTable) -> CatalogTable:
     table = _table(root, number, source.columns)
     directory = Path(table.location.removeprefix("file://"))
     origin = Path(source.location.removeprefix("file://"))

@@ -9,8 +9,8 @@ from bridge.expression.evaluate import Oracle, Rounding, Row, Truth
 from bridge.expression.nodes import (
     Unknown,
 )
+from bridge.kernel.types import Value
 from bridge.planner.request import SortKey
-from bridge.types import Value
 from tests.support.strategies import Case, Table
 
 

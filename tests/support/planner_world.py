@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, settings
 
 from bridge.expression.evaluate import Oracle, Rounding, Row, Truth
 from bridge.expression.nodes import And, Expression, Unknown
+from bridge.kernel.types import BIGINT, INTEGER, STRING, TIMESTAMP_TZ, Value
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest
 from bridge.table.model import Column
-from bridge.types import BIGINT, INTEGER, STRING, TIMESTAMP_TZ, Value
 from tests.support.arrow import arrow_table
 from tests.support.lake import NAME, Lake, age, owned
 from tests.support.strategies import Case, Table, expression, table

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -17,16 +18,16 @@ from bridge.clustering.publication.originals import Originals, originals
 from bridge.clustering.publication.places import OtherTable
 from bridge.clustering.publication.publisher import Publisher, PublishReport
 from bridge.clustering.publication.switches import Switches
-from bridge.index.replacements import (
+from bridge.index.generations.replacements import (
     Replacement,
     forget_replacements,
     read_replacements,
     replacements_of,
 )
-from bridge.index.store import now_micros
+from bridge.index.generations.store import now_micros
+from bridge.kernel.types import BIGINT, STRING
 from bridge.storage.port import FileStat
 from bridge.table.model import Column
-from bridge.types import BIGINT, STRING
 from tests.support.clustered import clustered, read
 from tests.support.index_builds import Killed
 from tests.support.lake import Lake, age
@@ -167,7 +168,7 @@ def left(lake: Lake) -> list[Left]:
     """What is listed with status 3."""
     switches = Switches(lake.storage, lake.location, "db.t")
     places = LakePlaces(lake).all()
-    return left_files(lake.storage, switches, switches.load(), places, recursive=lake.recursive)
+    return left_files(lake.storage, switches, switches.load(), places)
 
 
 def unneeded(
@@ -232,6 +233,13 @@ def stock(lake: Lake) -> Counter[int]:
         if path.is_file() and not path.name.startswith((".", "_")):
             found.update(pq.ParquetFile(path).read()["x"].to_pylist())
     return found
+
+
+def by_path(lake: Lake, pattern: str) -> list[tuple[int]]:
+    """What DuckDB finds without the table's index."""
+    found = duckdb.sql(f"SELECT file FROM glob('{lake.path(pattern)}')").fetchall()
+    files = [file for (file,) in found if "/.skipbridge/" not in file]
+    return duckdb.sql(f"SELECT x FROM read_parquet({files})").fetchall()
 
 
 def every(*numbers: int) -> Counter[int]:

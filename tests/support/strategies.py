@@ -22,6 +22,7 @@ from bridge.expression.nodes import (
     AlwaysFalse,
     AlwaysTrue,
     And,
+    BoundCall,
     BoundReference,
     Expression,
     Literal,
@@ -34,7 +35,7 @@ from bridge.expression.nodes import (
 )
 from bridge.expression.quantised_bounds import QuantisedBounds
 from bridge.expression.statistics import ColumnStatistics
-from bridge.types import (
+from bridge.kernel.types import (
     BIGINT,
     BINARY,
     BOOLEAN,
@@ -169,13 +170,21 @@ class Table:
     files: list[list[Row]]
 
 
-def table(rng: random.Random, types: tuple[Type, ...], files: int, *, alike: bool = False) -> Table:
+def table(
+    rng: random.Random,
+    types: tuple[Type, ...],
+    files: int,
+    *,
+    alike: bool = False,
+    more_digits: bool = False,
+) -> Table:
     """A table with a column per type, the last one within a struct.
 
     Each file draws from a few values of each column's pool, so that files differ and prune.
 
     Args:
         alike: columns may be easy to mistake: structs of the same type, names with dots.
+        more_digits: decimals may have more digits than their type declares, as files may.
     """
     names = [f"c{i}" for i in range(len(types))]
     nested = len(types) - 1
@@ -193,6 +202,9 @@ def table(rng: random.Random, types: tuple[Type, ...], files: int, *, alike: boo
     for path, type in paths.items():
         if type.is_floating and rng.random() < 0.7:
             pools[path][0] = math.nan
+        if more_digits and type.kind is Kind.DECIMAL:
+            most = 10 ** min(type.precision + 2, 18 if type.precision <= 18 else 38) - 1
+            pools[path][:3] = (_integer(rng, -most, most) for _ in range(3))
     rows: list[list[Row]] = []
     for _ in range(files):
         local = {p: rng.sample(pool, rng.randint(1, 3)) for p, pool in pools.items()}
@@ -284,6 +296,8 @@ class Statistics:
         self.num_files = len(table.files)
 
     def column(self, reference: BoundReference) -> ColumnStatistics | None:
+        if isinstance(reference, BoundCall):
+            return None
         if reference.path not in self._columns:
             forget = self._weaken is not None and self._weaken.random() < 0.1
             self._columns[reference.path] = None if forget else self._build(reference)

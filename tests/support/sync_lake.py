@@ -19,18 +19,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bridge.errors import MetastoreFailure, SchemaNotFound, TableExists, TableNotFound
-from bridge.jobs.sync.request import SyncRequest, SyncSettings
-from bridge.jobs.sync.table import TableSync
-from bridge.jobs.sync.write_batches import BatchLimits
+from bridge.kernel.errors import MetastoreFailure, SchemaNotFound, TableExists, TableNotFound
+from bridge.kernel.types import STRING
 from bridge.metastore._gen import ttypes
 from bridge.metastore.client import FoundPartitions
-from bridge.storage.local import LocalStorage
+from bridge.storage.local_disk.local import LocalStorage
 from bridge.storage.uri import canonical
 from bridge.sync.report import SyncReport
+from bridge.sync.request import SyncRequest, SyncSettings
+from bridge.sync.table import TableSync
+from bridge.sync.writing.write_batches import BatchLimits
 from bridge.table.model import Column, TableName
 from bridge.table.partition import NULL_MARKER, partition_name
-from bridge.types import STRING
 
 NAME = TableName("lake", "t")
 KEYS = ("p", "q")
@@ -115,6 +115,9 @@ class ModelMetastore:
 
     def get_version(self) -> str:
         return "4.0.1"
+
+    def get_config_value(self, name: str, default: str) -> str:
+        return "true" if name.endswith("disallow.incompatible.col.type.changes") else default
 
     def create_database(self, name: str) -> bool:
         new = name not in self.databases
@@ -350,7 +353,13 @@ class SyncLake:
         occupied = [self.root / d for d in self.data_directories()]
         for values, partition in self.metastore.partitions.items():
             place = places[values]
-            assert [(c.name, c.type) for c in partition.sd.cols] == columns
+            own_types = {c.name: c.type for c in partition.sd.cols}
+            assert list(own_types) == list(types)
+            assert all((types[name], type_) in HOLDS for name, type_ in own_types.items())
+            read = place in {self.root / directory for directory in wanted.values()}
+            for file in place.glob("*.parquet") if read else ():
+                for name, type_ in _schema_of(file).items():
+                    assert (own_types[name], type_) in HOLDS, f"{name} {type_} in {file}"
             own = wanted.get(values)
             if own is not None and place == self.root / own:
                 continue

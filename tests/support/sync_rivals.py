@@ -10,15 +10,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bridge.config import OPTIONS, Config, Setting
-from bridge.errors import BridgeError, Category, StorageFailure
-from bridge.jobs.sync.job import SyncJob, run_job
-from bridge.jobs.sync.request import SyncRequest
+import pyarrow.parquet as pq
+
+from bridge.kernel.config import OPTIONS, Config, Setting
+from bridge.kernel.errors import BridgeError, Category, StorageFailure
+from bridge.kernel.types import parse_hive_type
 from bridge.metastore._gen import ttypes
-from bridge.storage.local import LocalStorage
+from bridge.storage.local_disk.local import LocalStorage
+from bridge.sync.job import SyncJob, run_job
 from bridge.sync.report import SyncReport
+from bridge.sync.request import SyncRequest
 from bridge.table.model import Column, TableName
-from bridge.types import parse_hive_type
 from tests.support.metastore_proxy import Call
 from tests.support.sync_world import (
     DDL_TIME,
@@ -62,9 +64,6 @@ def sync(world: World, uri: str, **options: Any) -> Outcome:
     settings = {
         "metastore.uri": uri,
         "index.root": str(world.base / "index"),
-        "sync.parallelism": "1",
-        "sync.recheck_after": "0s",
-        "planner.listing_threads": "2",
     }
     wanted = {"adopt": True, "hold_wider": True, "drop_now": True, **options}
     known = {k: v for k, v in wanted.items() if k in SyncRequest.__dataclass_fields__}
@@ -73,7 +72,8 @@ def sync(world: World, uri: str, **options: Any) -> Outcome:
     request = SyncRequest(name, str(world.root), keys=keys, **known)
     config = Config({k: Setting(v, "test") for k, v in settings.items() if k in _KNOWN})
     try:
-        report = run_job(config, SyncJob(request), progress=lambda a, b: None, say=lambda t: None)
+        job = SyncJob(request, options.get("index"))
+        report = run_job(config, job, progress=lambda a, b: None, say=lambda t: None)
     except BridgeError as error:
         return Outcome(2 if error.category is Category.USER_ERROR else 1, None, error)
     return Outcome(3 if report.problems else 0, report)
@@ -349,7 +349,7 @@ class Rivals:
         partitions = self.world.partitions()
         return [
             *self._lost_of_table(record),
-            *self._lost_of_partitions(partitions, fields(record.sd)),
+            *self._lost_of_partitions(partitions),
             *self._doubled(partitions),
             *(self._unsaid(record, partitions) if status == 0 else ()),
         ]
@@ -383,11 +383,8 @@ class Rivals:
             for f in data_files(self.world.root / d)
         )
 
-    def _lost_of_partitions(
-        self, partitions: dict[Values, ttypes.Partition], table: dict[str, str]
-    ) -> Iterator[str]:
+    def _lost_of_partitions(self, partitions: dict[Values, ttypes.Partition]) -> Iterator[str]:
         world = self.world
-        wide = table["id"] == "bigint"  # partitions have the table's types
         by_key = {world.key(v): v for v in partitions}
         for values, was in self.partitions.items():
             if values in self.window:
@@ -409,6 +406,7 @@ class Rivals:
                 ours = key == DDL_TIME or key.startswith(_OURS)
                 if not ours and now.parameters.get(key) != value:
                     yield f"lost: {values}'s property {key}: {now.parameters.get(key)}"
+            wide = any("id bigint" in lacking({"id": "int"}, f) for f in data_files(place_of(now)))
             yield from _columns_lost(str(values), was.sd, now.sd, wide)
             one, other = copy.deepcopy(was.sd), copy.deepcopy(now.sd)
             for each in (one, other):
@@ -426,6 +424,25 @@ class Rivals:
                     continue
                 if place == inner or data_files(inner):
                     yield f"doubled: {values} at {place}, {other} at {inner}"
+
+    def rows(self, report: SyncReport) -> dict[Path, set[int]]:
+        """How many rows an engine may read of each file; brute force over storage.
+
+        Of a file below the root, or where others registered a partition, each row once. None, if
+        the report says so; as often as others registered its place, if they did so twice.
+        """
+        world = self.world
+        unread = {*report.unregistered, *(d for _, several in report.collisions for d in several)}
+        elsewhere = {place_of(p): v in self.window for v, p in self.partitions.items()}
+        places = {world.root / d: d in unread for d in world.data_directories()}
+        found: dict[Path, set[int]] = {}
+        for place, maybe in {**elsewhere, **places}.items():
+            theirs = [v for v, p in world.partitions().items() if place_of(p) == place]
+            twice = len(theirs) > 1 and set(theirs) <= self.others | self.window
+            for file in data_files(place):
+                rows = pq.read_metadata(file).num_rows
+                found[file] = {rows * (len(theirs) if twice else 1), *([0] if maybe else [])}
+        return found
 
     def _unsaid(
         self, record: ttypes.Table, partitions: dict[Values, ttypes.Partition]

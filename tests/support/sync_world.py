@@ -20,7 +20,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bridge.errors import SchemaNotFound, TableNotFound
+from bridge.kernel.errors import SchemaNotFound, TableNotFound
 from bridge.metastore._gen import ttypes
 from bridge.metastore.client import MetastoreClient
 

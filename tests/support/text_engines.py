@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from bridge.types import INTEGER_RANGE, Kind, Type
+from bridge.kernel.types import INTEGER_RANGE, Kind, Type
 
 
 class _Differ:

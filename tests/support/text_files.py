@@ -6,10 +6,10 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from bridge.errors import FileAmbiguous
-from bridge.file_formats.recipe import Recipe
-from bridge.file_formats.registry import file_format
-from bridge.types import (
+from bridge.formats.lines.recipe import Recipe
+from bridge.formats.registry import file_format
+from bridge.kernel.errors import FileAmbiguous
+from bridge.kernel.types import (
     BIGINT,
     BOOLEAN,
     DATE,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bridge.table.model import Table, TableName
+from bridge.table.model import CatalogTable, TableName
 from tests.support.lake import NAME, Lake
 
 PLUGIN = Path(__file__).parents[1] / "plugins" / "toy_tables"
@@ -20,7 +20,7 @@ class VersionedLake(Lake):
 
     committed: dict[int, dict[str, Any]] = field(default_factory=dict)
 
-    def table(self, name: TableName = NAME, age: float = 0.0) -> Table:
+    def table(self, name: TableName = NAME, age: float = 0.0) -> CatalogTable:
         return replace(super().table(name, age), table_format="manifest")
 
     def commit(

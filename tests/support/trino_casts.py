@@ -11,7 +11,7 @@ import random
 from fractions import Fraction
 from typing import Any
 
-from bridge.types import INTEGER_RANGE, Kind, Type
+from bridge.kernel.types import INTEGER_RANGE, Kind, Type
 from tests.support.strategies import single
 
 Model = tuple[Any, ...]

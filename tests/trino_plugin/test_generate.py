@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.jobs.plugin import PluginBuildFailed, build_plugin
+from bridge.trino.plugin import PluginBuildFailed, build_plugin
 from trino_plugin_gen.build import BuildFailed, build
 from trino_plugin_gen.generate import InvalidName, generate, write
 from trino_plugin_gen.versions import (

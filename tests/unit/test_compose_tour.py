@@ -21,11 +21,11 @@ import click
 import pytest
 import yaml
 
-from bridge.cli.main import cli
-from bridge.config import OPTIONS, load
-from bridge.demo.run import TABLE
-from bridge.servers.postgres import DRIVER
+from bridge.app.cli.main import cli
+from bridge.app.demo.run import TABLE
+from bridge.kernel.config import OPTIONS, load
 from hive_hooks.build import jar_name
+from tests.support.servers.postgres import DRIVER
 
 ROOT = Path(__file__).parents[2]
 DOCKER = ROOT / "docker"

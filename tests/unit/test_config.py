@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge.config import OPTIONS, load
-from bridge.errors import InvalidConfiguration
+from bridge.kernel.config import OPTIONS, load
+from bridge.kernel.errors import InvalidConfiguration
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for option in OPTIONS:
         monkeypatch.delenv("SKIPBRIDGE_" + option.key.upper().replace(".", "_"), raising=False)
     path = tmp_path / "config.toml"
-    path.write_text('[metastore]\nuri = "thrift://file:1"\nbatch_cap = 50\n')
+    path.write_text('[metastore]\nuri = "thrift://file:1"\ncache = 50\n')
     return path
 
 
@@ -26,7 +26,7 @@ def test_flag_over_environment_over_file(file: Path, monkeypatch: pytest.MonkeyP
     config = load({"metastore.uri": "thrift://flag:1"}, file)
     assert config.text("metastore.uri") == "thrift://flag:1"
     assert config.setting("metastore.uri").origin == "flag"
-    assert config.integer("metastore.batch_cap") == 50
+    assert config.integer("metastore.cache") == 50
     assert config.setting("metastore.timeout").origin == "default"
 
 
@@ -34,12 +34,11 @@ def test_flag_over_environment_over_file(file: Path, monkeypatch: pytest.MonkeyP
     ("text", "found", "hint"),
     [
         ("[metastore]\nurl = 'x'\n", "metastore.url", "metastore.uri"),
-        ("[metastore]\nbatch_cap = 'many'\n", "many", "whole number"),
+        ("[metastore]\ncache = 'many'\n", "many", "whole number"),
         ("[splits]\ntarget_bytes = '1 parsec'\n", "parsec", "128MiB"),
         ("uri = 'x'\n", "uri", "[metastore]"),
         ("[metastore\n", "cannot read", "TOML"),
-        ("[index]\nshard_entries = 999\n", "999", "at least 1000"),
-        ("[index]\nshard_entries = 100000001\n", "100000001", "at most 100000000"),
+        ("[storage]\nconnections = 0\n", "0", "at least 1"),
     ],
 )
 def test_bad_input(file: Path, text: str, found: str, hint: str) -> None:

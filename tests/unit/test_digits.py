@@ -11,20 +11,20 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bridge.clients.hive import HiveSession
-from bridge.config import Config, Setting, parse_address, parse_seconds, parse_size
-from bridge.errors import BridgeError, InvalidRequest
-from bridge.file_formats.readers.casts import castable
-from bridge.file_formats.readers.delimited_columns import text_columns
-from bridge.file_formats.recipe import Recipe
+from bridge.app.doctor import _trino
+from bridge.formats.lines.casts import castable
+from bridge.formats.lines.delimited_columns import text_columns
+from bridge.formats.lines.recipe import Recipe
+from bridge.hive.server import HiveSession
 from bridge.index.kinds.values import KIND as VALUES
-from bridge.jobs.doctor import _trino
+from bridge.kernel.config import Config, Setting, parse_address, parse_seconds, parse_size
+from bridge.kernel.errors import BridgeError, InvalidRequest
+from bridge.kernel.types import BIGINT
 from bridge.service.client import PlannerClient
 from bridge.service.handler import _positive
-from bridge.storage.listing_end import _parsed
-from bridge.storage.local import LocalStorage
-from bridge.table.hudi.archived_timeline import _manifest
-from bridge.types import BIGINT
+from bridge.storage.local_disk.local import LocalStorage
+from bridge.storage.object_store.listing_end import _parsed
+from bridge.table.hudi.timeline.archived_timeline import _manifest
 from skipbridge_geo.kind import KIND as GEO
 
 DIGITS = pytest.mark.parametrize("digits", ["²", "1²", "9" * 5000], ids=["raised", "mixed", "long"])

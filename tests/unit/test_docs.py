@@ -14,8 +14,8 @@ from pkgutil import resolve_name
 import click
 import pytest
 
-from bridge.cli.main import cli
-from bridge.errors import all_errors
+from bridge.app.cli.main import cli
+from bridge.kernel.errors import all_errors
 
 ROOT = Path(__file__).parents[2]
 PLACES = ("bridge", "docs", "docker", "hive_hooks", "tests", "trino_plugin_gen")
@@ -38,7 +38,7 @@ def test_every_page_that_a_text_names_exists() -> None:
 
 
 def test_every_file_and_module_that_the_docs_name_exists() -> None:
-    """`bridge/index/kinds/`, `tests/laws/test_kinds.py`, `bridge.errors.BridgeError`."""
+    """`bridge/index/kinds/`, `tests/laws/test_kinds.py`, `bridge.kernel.errors.BridgeError`."""
     files = re.compile(rf"`((?:{'|'.join(PLACES)})/[\w./-]*[\w/])`")
     modules = re.compile(r"`(bridge(?:\.\w+)+)`")
     for path in PAGES:
@@ -86,7 +86,7 @@ def test_every_error_is_told_with_its_category() -> None:
 @pytest.mark.parametrize(
     ("source", "pattern", "name"),
     [
-        ("bridge/telemetry.py", r'"(skipbridge_\w+)"', "reference/metrics.md"),
+        ("bridge/kernel/telemetry.py", r'"(skipbridge_\w+)"', "reference/metrics.md"),
         ("bridge/service/bridge.thrift", r"^  [\w<>]+ (\w+)\(", "reference/wire.md"),
         ("{trino}/BridgeConfig.java", r'String \w+ = "([a-z].+?)";', "reference/trino.md"),
         ("{trino}/BridgeSession.java", r'String \w+ = "(\w+)";', "reference/trino.md"),

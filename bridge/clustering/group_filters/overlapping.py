@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bridge.clustering.depth import overlap_depth
 from bridge.clustering.groupings.grouping import Candidates
+from bridge.clustering.planning.depth import overlap_depth
 
 
 class Overlapping:

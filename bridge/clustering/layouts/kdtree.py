@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bridge.clustering.ranks import scaled_ranks
-from bridge.clustering.tree import divided
+from bridge.clustering.rewriting.ranks import scaled_ranks
+from bridge.clustering.rewriting.tree import divide_rows
 
 _BITS = 16
 
@@ -21,13 +21,13 @@ class KdTree:
     most = 16
 
     def order(self, columns: pa.Table) -> npt.NDArray[np.int64] | None:
-        return self.divided(columns, 1)[0]
+        return self.divide(columns, 1)[0]
 
-    def divided(
+    def divide(
         self, columns: pa.Table, files: int
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         ranks = [scaled_ranks(column, _BITS).astype(np.uint16) for column in columns.columns]
-        return divided(ranks, files)
+        return divide_rows(ranks, files)
 
 
 LAYOUT = KdTree()

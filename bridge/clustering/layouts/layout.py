@@ -39,7 +39,7 @@ class Layout(Protocol):
 class Divides(Protocol):
     """What a `Layout` may have besides: it chooses where new files begin."""
 
-    def divided(
+    def divide(
         self, columns: pa.Table, files: int
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """The rows in their new order, and the cuts between files.
@@ -56,7 +56,7 @@ class Divides(Protocol):
         ...
 
 
-def arranged(
+def arrange(
     layout: Layout, columns: pa.Table, rows: int, files: int
 ) -> tuple[npt.NDArray[np.int64] | None, list[int]]:
     """The order of rows (None: as they are) and the cuts between files, from 0 to all rows.
@@ -64,7 +64,7 @@ def arranged(
     Files have equally many rows, unless the layout divides them itself.
     """
     if isinstance(layout, Divides) and rows:
-        order, cuts = layout.divided(columns, files)
+        order, cuts = layout.divide(columns, files)
         return order, cuts.tolist()
     edges = np.linspace(0, rows, files + 1).astype(np.int64)
     return layout.order(columns), edges.tolist()

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.clustering.ranks import flat
+from bridge.clustering.rewriting.ranks import flat
 
 
 class Linear:

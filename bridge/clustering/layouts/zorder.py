@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bridge.clustering.along import order_along
-from bridge.clustering.curves import z_order
+from bridge.clustering.rewriting.along import order_along
+from bridge.clustering.rewriting.curves import z_order
 
 
 class ZOrder:

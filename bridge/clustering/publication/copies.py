@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import cast
 
-from bridge.clustering.checksum import checksum
-from bridge.clustering.data_files import data_files
-from bridge.errors import FileUnreadable, StorageFailure
-from bridge.index.replacements import FileState, Replacement
+from bridge.clustering.rewriting.checksum import checksum
+from bridge.clustering.rewriting.data_files import data_files
+from bridge.index.generations.replacements import FileState, Replacement
+from bridge.kernel.errors import FileUnreadable, StorageFailure
+from bridge.kernel.threads import Threads
 from bridge.storage.port import FileStat, Range, Storage, same_state
 from bridge.storage.uri import join, relative
 
@@ -24,6 +24,8 @@ _AT_ONCE = 8
 _READERS = 2
 _PART = 32 << 20
 _ENDINGS = (".parquet", ".orc")
+_LONGEST = 240
+"""Bytes of a name; file systems take 255."""
 
 
 class Unequal(Exception):
@@ -72,7 +74,7 @@ class Copies:
                     f"{group.new[0].path} and others do not hold the rows of the "
                     f"{len(group.old)} files that they replace"
                 )
-        with ThreadPoolExecutor(_AT_ONCE, "skipbridge-copy") as pool:
+        with Threads(_AT_ONCE, "copy") as pool:
             for _ in pool.map(self._copy, wanted.values(), wanted):
                 pass
 
@@ -110,15 +112,13 @@ class Copies:
 
     def rows(self, files: Sequence[FileState]) -> Rows:
         """The rows of some files together. Errors: Unequal: one cannot be read, or has changed."""
-        with ThreadPoolExecutor(_READERS, "skipbridge-compare") as pool:
+        with Threads(_READERS, "compare") as pool:
             return sum(pool.map(self._rows_of, files), Rows())
 
     def _rows_of(self, file: FileState) -> Rows:
         held = _Unchanged(self.storage, file)
         try:
-            is_orc = held.read_ranges(file.path, [(0, min(3, file.size))]) == [b"ORC"]
-            reader = data_files("orc" if is_orc else "parquet")
-            parts = reader.stream(
+            parts = data_files("parquet").stream(
                 cast(Storage, held), file.path, file.size, self.memory // _READERS
             )
             each = (Rows(len(part), checksum(part) if self.verify else 0) for part in parts)
@@ -162,7 +162,13 @@ def _free(new: str, inner: str, source: FileState, taken: Mapping[str, FileState
     """
     name = f"{inner}-data" if inner.lower().endswith(_ENDINGS) else inner
     target = join(new, name)
-    if target not in taken:
-        return target
     directory, _, last = target.rpartition("/")
-    return f"{directory}/{hashlib.sha256(source.path.encode()).hexdigest()[:12]}-{last}"
+    size = len(_bytes(last))
+    if target not in taken and size <= _LONGEST:
+        return target
+    digest = hashlib.sha256(_bytes(source.path)).hexdigest()[:12]
+    return f"{directory}/{digest}-{last if size < _LONGEST - len(digest) else 'data'}"
+
+
+def _bytes(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")

@@ -6,13 +6,15 @@ somebody who did not know of the switch, or before it; its rows are in no direct
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from bridge.clustering.publication.places import lies_in
 from bridge.clustering.publication.quiet import data_of
-from bridge.clustering.publication.switches import Switch, Switches, marker
-from bridge.index.replacements import FileState
+from bridge.clustering.publication.switches import Switch, Switches
+from bridge.index.generations.replacements import FileState
 from bridge.storage.port import Storage, same_state
+from bridge.table.directory.foreign import left_marker
 
 BEYOND, GONE = "written after its directory was left", "written over a directory that was left"
 AGAIN, DROPPED = "in force again, without what was written since", "its partition was dropped"
@@ -39,7 +41,7 @@ class Left:
         return self.why in (BEYOND, GONE)
 
 
-def reached(present: str, held: Iterable[Switch]) -> dict[str, Switch]:
+def list_reached_directories(present: str, held: Iterable[Switch]) -> dict[str, Switch]:
     """The directories whose rows went to one, directly or over others; how each was left last.
 
     Args:
@@ -82,8 +84,6 @@ def left_files(
     switches: Switches,
     held: Mapping[str, Sequence[Switch]],
     places: Mapping[str, str],
-    *,
-    recursive: bool = False,
 ) -> list[Left]:
     """All that is to be decided about; nothing is changed.
 
@@ -92,19 +92,31 @@ def left_files(
         places: locations in force by partition.
     """
     found: list[Left] = []
+    made = [each for mine in held.values() for each in mine]
+    owners = {place: name for name, place in places.items()}
     for name, mine in sorted(held.items()):
         ended = [s for s in mine if s.ended]
-        if ended:
-            found += _of(storage, switches, name, ended, places.get(name), recursive)
+        if not ended:
+            continue
+        # A partition that was renamed keeps its location.
+        now = name if name in places else owners.get(tip_of(ended[-1].old, made), name)
+        found += _of(storage, switches, now, ended, places)
     if not found:
         return []
     accepted: dict[str, list[FileState]] = {}
     for state in switches.load_accepted():
         accepted.setdefault(state.path, []).append(state)
-    return [
+    found = [
         each
         for each in found
         if not any(same_state(s, each.state) for s in accepted.get(each.state.path, ()))
+    ]
+    # What is to be decided of a directory decides of the files there.
+    tips = {each.tip for each in found if not each.is_file}
+    return [
+        each
+        for each in found
+        if not (each.is_file and any(lies_in(each.state.path, tip) for tip in tips))
     ]
 
 
@@ -113,21 +125,24 @@ def _of(
     switches: Switches,
     name: str,
     held: Sequence[Switch],
-    present: str | None,
-    recursive: bool,
+    places: Mapping[str, str],
 ) -> list[Left]:
+    present = places.get(name)
     made = [s for s in held if s.state == "made"]
     # Where a partition was dropped or moved by others, the last directory was not left by us.
     last = made[-1].new if made else held[-1].old
     at = present if present in {d for s in held for d in (s.old, s.new)} else last
-    known = {directory: each.went for directory, each in reached(at or last, held).items()}
+    known = {
+        directory: each.went
+        for directory, each in list_reached_directories(at or last, held).items()
+    }
     for each in held:  # directories of which no row went to the present one
         for directory in (each.old, each.new):
             if directory != at and directory not in known:
                 known[directory] = _known(directory, held)
     found: list[Left] = []
     for directory, states in sorted(known.items()):
-        there = data_of(storage.list_all(directory, recursive=recursive), directory, recursive)
+        there = _there(storage, directory, places.values())
         marked = switches.read_marker(directory) is not None
         why = BEYOND if marked or not any(s.old == directory for s in made) else GONE
         went = {state.path: state for state in states}
@@ -137,8 +152,22 @@ def _of(
     back = came_back(present, held) if present is not None else None
     dropped = [s for s in made[-1:] if present is None and _holds(storage, switches, s.old)]
     for why, each in [(AGAIN, back)] if back else [(DROPPED, s) for s in dropped]:
-        mark = FileState(marker(each.old), -1, each.number)
+        mark = FileState(left_marker(each.old), -1, each.number)
         found.append(Left(name, mark, why, tip_of(each.old, held)))
+    return found
+
+
+def _there(storage: Storage, directory: str, places: Collection[str]) -> dict[str, FileState]:
+    """The data files in a directory and in its subdirectories, but those of partitions.
+
+    Some engines write and read in subdirectories, as Hive a ``UNION ALL``.
+    """
+    found = data_of(storage.list_all(directory, recursive=False), directory, False)
+    for each in storage.list_directories(directory):
+        inner = each.rstrip("/")
+        hidden = inner.rpartition("/")[2].startswith((".", "_"))
+        if not hidden and not any(lies_in(place, inner) for place in places):
+            found.update(data_of(storage.list_all(inner, recursive=True), directory, True))
     return found
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bridge.clustering.publication.left import reached
+from bridge.clustering.publication.left import list_reached_directories
 from bridge.clustering.publication.places import Places, lies_in
 from bridge.clustering.publication.quiet import data_of
 from bridge.clustering.publication.switches import Switch, Switches, differing
-from bridge.storage.local import resolved
+from bridge.storage.local_disk.local import resolve_links
 from bridge.storage.port import Storage, same_state
 from bridge.storage.uri import relative
 
@@ -47,19 +47,21 @@ def originals(
         before: microseconds since the epoch.
     """
     found, held, present = Originals(), switches.load(), places.all()
-    root = resolved(switches.home)
-    others = places.others(lambda place: lies_in(resolved(place), root)) if held else []
+    root = resolve_links(switches.home)
+    others = places.others(lambda place: lies_in(resolve_links(place), root)) if held else []
     for other in others:
         if other.unreadable or other.unasked:
             found.needed.append((other.name, "the metastore does not tell where it lies"))
             return found
-    read = {resolved(place) for other in others for place in (other.location, *other.partitions)}
-    read |= {resolved(place) for place in present.values()}
+    read = {
+        resolve_links(place) for other in others for place in (other.location, *other.partitions)
+    }
+    read |= {resolve_links(place) for place in present.values()}
     for name, mine in sorted(held.items()):
         there = present.get(name)
         if there is None:
             continue
-        chain = reached(there, mine)
+        chain = list_reached_directories(there, mine)
         why = _doubt(storage, mine, there, recursive) if chain else ""
         if why:
             found.needed.append((name, why))
@@ -94,7 +96,7 @@ def _doubt(storage: Storage, held: Sequence[Switch], there: str, recursive: bool
 
 def _reads(directory: str, places: Iterable[str]) -> str:
     """A place from which an engine may read what lies in a directory; empty if there is none."""
-    at = resolved(directory)
+    at = resolve_links(directory)
     for place in places:
         inner = "" if place == at else relative(place, at)
         if inner is not None and "/." not in f"/{inner}" and "/_" not in f"/{inner}":

@@ -12,20 +12,22 @@ directories are no longer what the record says. Nothing else undoes it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from bridge.clustering.publication.copies import Copies, Unequal, holding
-from bridge.clustering.publication.left import came_back, reached
+from bridge.clustering.publication.left import came_back, list_reached_directories
 from bridge.clustering.publication.places import Places, lies_in
 from bridge.clustering.publication.quiet import data_of, everything, unrest
 from bridge.clustering.publication.switches import Switch, Switches, differing
 from bridge.clustering.timeline import new_instant
-from bridge.index.replacements import FileState, Replacement
-from bridge.storage.local import resolved
+from bridge.index.generations.replacements import FileState, Replacement
+from bridge.kernel.errors import MetastoreFailure, StorageFailure
+from bridge.storage.local_disk.local import resolve_links
 from bridge.storage.port import FileTable, Storage, data_files
 from bridge.storage.uri import relative
-from bridge.table.model import Table
+from bridge.table.model import CatalogTable
 
 _BUSY = "another run publishes it"
 
@@ -60,7 +62,7 @@ class Publisher:
 
     def __init__(
         self,
-        table: Table,
+        table: CatalogTable,
         storage: Storage,
         places: Places,
         *,
@@ -74,6 +76,7 @@ class Publisher:
         self._settled = int(settled * 1e6)
         self._copies = Copies(storage, memory, verify)
         self._others: dict[str, str] | None = None
+        self._failures: list[StorageFailure | MetastoreFailure] = []
         self.report = PublishReport()
 
     def publish(self, groups: Iterable[Replacement]) -> PublishReport:
@@ -83,20 +86,30 @@ class Publisher:
             groups: of the newest generation of the index.
 
         Errors:
-            StorageFailure, StorageFull, MetastoreUnavailable, MetastoreFailure: run it again.
+            StorageFailure, MetastoreFailure: of each partition; of some, these are left alone.
+            StorageFull, MetastoreUnavailable: run it again.
             FileCorrupt: a record is damaged.
         """
         held = self._switches.load()
-        busy = {name for name, each in held.items() if not self._mend(name, each, revert=False)}
-        by_partition: dict[str, list[Replacement]] = {}
-        for group in groups:
-            by_partition.setdefault(group.partition, []).append(group)
+        busy = {
+            name
+            for name, each in held.items()
+            if not self._apart(name, partial(self._mend, name, each, revert=False))
+        }
         instant = new_instant()
         places = self._places.all()
+        owners = {place: name for name, place in places.items()}
+        by_partition: dict[str, list[Replacement]] = {}
+        for group in groups:
+            name = group.partition
+            if name not in places:  # a partition that was renamed keeps its location
+                name = owners.get(group.old[0].path.rpartition("/")[0], name)
+            by_partition.setdefault(name, []).append(group)
         for name, mine in by_partition.items():
             if name in places and name not in busy and name not in self.report.published:
-                self._note(name, self._publish(name, places, mine, held.get(name, ()), instant))
-        return self.report
+                work = partial(self._publish, name, places, mine, held.get(name, ()), instant)
+                self._apart(name, partial(self._noted, name, work))
+        return self._reported()
 
     def revert(self, wanted: Collection[str] | None = None) -> PublishReport:
         """Switches published partitions back to the directories that they were published from.
@@ -110,9 +123,30 @@ class Publisher:
         for name in sorted(held.keys() & places.keys()):
             if wanted is not None and name not in wanted:
                 continue
-            if self._mend(name, held[name], revert=True) and name not in self.report.published:
-                self._note(name, self._revert(name, places, held[name]))
+            mend = partial(self._mend, name, held[name], revert=True)
+            if self._apart(name, mend) and name not in self.report.published:
+                work = partial(self._revert, name, places, held[name])
+                self._apart(name, partial(self._noted, name, work))
+        return self._reported()
+
+    def _apart(self, name: str, work: Callable[[], bool]) -> bool:
+        """What the work on one partition returns; where it fails, the others go on."""
+        try:
+            return work()
+        except (StorageFailure, MetastoreFailure) as error:
+            self._failures.append(error)
+            self._note(name, f"{error.code}: {error.message}")
+            return False
+
+    def _reported(self) -> PublishReport:
+        done = self.report.published or len(self.report.kept) > len(self._failures)
+        if self._failures and not done:
+            raise self._failures[0]
         return self.report
+
+    def _noted(self, name: str, work: Callable[[], str | None]) -> bool:
+        self._note(name, work())
+        return True
 
     def _note(self, name: str, reason: str | None) -> None:
         if reason is None:
@@ -131,7 +165,9 @@ class Publisher:
         if present is None:
             return False
         for each in held:
-            if each.state != "ready":
+            # Given up by another run while the metastore made it: the new directory tells.
+            overtaken = each.state == "undone" and not each.back and present == each.new
+            if each.state != "ready" and not overtaken:
                 continue
             if present == each.new:
                 self._made(each)
@@ -152,7 +188,7 @@ class Publisher:
                 self._note(name, f"somebody has put {present} in force again, which was left")
                 return False
             self._switches.unmark(present)
-        for each in reached(present, held).values():
+        for each in list_reached_directories(present, held).values():
             self._remark(each)
         return True
 
@@ -212,8 +248,11 @@ class Publisher:
         if reason:
             return reason
         data = data_of(before, attempt.old, self._recursive)
+        mine = holding(data, groups)
+        if not mine:  # as if an INSERT OVERWRITE has deleted them, which has not committed yet
+            return "its clustered files were written or deleted meanwhile"
         try:
-            self._copies.fill(attempt.old, attempt.new, data, holding(data, groups))
+            self._copies.fill(attempt.old, attempt.new, data, mine)
         except Unequal as error:
             return str(error)
         new = self._listed(attempt.new)
@@ -248,6 +287,11 @@ class Publisher:
     def _switch(self, each: Switch) -> str | None:
         """Switches the location to the new directory of a ready attempt; why not, or None."""
         self._switches.mark(each)
+        # A static INSERT OVERWRITE of Spark deletes the partition's usual directory, too.
+        gone = differing(each.wrote, self._listed(each.new))
+        if gone:
+            self._give_up(each)
+            return f"{gone[0]} was written or deleted meanwhile"
         moved = self._places.move(each.partition, each.old, each.new)
         now = each.new if moved else self._places.of(each.partition)
         if now != each.new:
@@ -293,11 +337,11 @@ class Publisher:
 
     def _obstacle(self, attempt: Switch, places: Mapping[str, str]) -> str:
         old, root = attempt.old, self._switches.home
-        mine = resolved(old)
-        if not (lies_in(old, root) and lies_in(mine, resolved(root))):
+        mine = resolve_links(old)
+        if not (lies_in(old, root) and lies_in(mine, resolve_links(root))):
             return f"{old} lies outside of the table's location {root}"
         for other, place in places.items():
-            if other != attempt.partition and lies_in(resolved(place), mine):
+            if other != attempt.partition and lies_in(resolve_links(place), mine):
                 return f"partition {other} lies there, too: {place}"
         for place, name in self._read_by_others().items():
             above = self._recursive and lies_in(mine, place)
@@ -316,16 +360,16 @@ class Publisher:
     def _read_by_others(self) -> dict[str, str]:
         """The other table that reads each place near this one, without links."""
         if self._others is None:
-            ours = resolved(self._switches.home)
+            ours = resolve_links(self._switches.home)
 
             def near(location: str) -> bool:
-                place = resolved(location)
+                place = resolve_links(location)
                 return lies_in(place, ours) or lies_in(ours, place)
 
             self._others = {}
             for other in self._places.others(near):
                 for place in (other.location, *other.partitions):
-                    self._others[resolved(place)] = other.name
+                    self._others[resolve_links(place)] = other.name
         return self._others
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from bridge.index.replacements import FileState, states_of
+from bridge.index.generations.replacements import FileState, states_of
 from bridge.storage.port import FileTable, Storage, data_files
 from bridge.storage.uri import relative
-from bridge.table.discovered import STAGING
+from bridge.table.directory.discovered import STAGING
 
 _OURS = ".skipbridge"
 _STAGING = re.compile(rf"/(?:{'|'.join(map(re.escape, (*STAGING, '__magic')))})[^/]*(?=/|$)")
@@ -56,13 +56,13 @@ def unrest(
         return "", []
     for state in states_of(listed):
         if now - state.modified < settled:
-            return f"{state.path} was written {_ago(now - state.modified)} ago", []
+            return f"{state.path} was written {_ago(now - state.modified, settled)}", []
     dead = []
     for staging, newest in _staging(storage, {directory, root}, listed).items():
         if newest is None:
             return f"{staging} may be of a writer that has begun; delete it if it is not", []
         if now - newest < settled:
-            return f"{staging} is of a writer that was active {_ago(now - newest)} ago", []
+            return f"{staging} is of a writer that was active {_ago(now - newest, settled)}", []
         dead.append(staging)
     return "", dead
 
@@ -97,5 +97,7 @@ def _local_times(directory: str) -> list[int]:
     return found
 
 
-def _ago(microseconds: int) -> str:
-    return f"{max(0, microseconds) / 1e6:.0f} s"
+def _ago(microseconds: int, settled: int) -> str:
+    if microseconds < -1_000_000:
+        return f"{-microseconds / 1e6:.0f} s in the future, by the clock of the store"
+    return f"{max(0, microseconds) / 1e6:.0f} s ago, and --settled asks for {settled / 1e6:.0f} s"

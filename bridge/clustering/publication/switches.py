@@ -25,13 +25,15 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 from uuid import uuid4
 
-from bridge.errors import FileCorrupt, FileUnreadable
-from bridge.index.replacements import DIRECTORY, PUBLISHED, FileState, home
-from bridge.storage.ahead import ask_all
+from bridge.index.generations.replacements import DIRECTORY, PUBLISHED, FileState, home
+from bridge.kernel.errors import FileCorrupt, FileUnreadable
 from bridge.storage.port import Storage, same_state
+from bridge.storage.reading.ahead import ask_all
 from bridge.storage.uri import is_unusual, join, relative
-from bridge.table.foreign import LEFT
+from bridge.table.directory.foreign import left_marker
 
+VERSION = 1
+"""Of records and markers. They cannot be made anew: every later release reads this version, too."""
 _NAME = re.compile(r"/([0-9a-f]{16})-(\d{5})\.(begun|ended|made|undone)\.json$")
 _ACCEPTED = re.compile(r"/accepted-[0-9a-f]{32}\.json$")
 
@@ -148,6 +150,7 @@ class Switches:
     def mark(self, each: Switch) -> None:
         """Leaves word in the directory that a ready attempt leaves."""
         body = {
+            "version": VERSION,
             "table": self._table,
             "partition": each.partition,
             "number": each.number,
@@ -155,14 +158,14 @@ class Switches:
             "new": self._inner(each.new),
             "files": self._states(each.went),
         }
-        self._storage.put(marker(each.old), json.dumps(body).encode())
+        self._storage.put(left_marker(each.old), json.dumps(body).encode())
 
     def read_marker(self, directory: str) -> tuple[str, int] | None:
         """Partition and number of the switch that a directory's marker is of; None: it has none.
 
         A marker that cannot be read is of number 0.
         """
-        uri = marker(directory)
+        uri = left_marker(directory)
         if self._storage.stat(uri) is None:
             return None
         try:
@@ -175,13 +178,13 @@ class Switches:
 
     def unmark(self, directory: str) -> None:
         """Takes a marker away: the directory is in force."""
-        self._storage.delete(marker(directory))
+        self._storage.delete(left_marker(directory))
 
     # decisions
 
     def accept(self, states: Iterable[FileState]) -> None:
         """Ends the listing of files, as long as they stay as they are."""
-        body = {"table": self._table, "files": self._states(states)}
+        body = {"version": VERSION, "table": self._table, "files": self._states(states)}
         name = join(self._directory, f"accepted-{uuid4().hex}.json")
         self._storage.put_if_absent(name, json.dumps(body).encode())
 
@@ -204,10 +207,13 @@ class Switches:
             raise _damaged(uri, str(error)) from error
         if not isinstance(body, dict):
             raise _damaged(uri, "it is no object")
+        if body.get("version", VERSION) != VERSION:
+            raise _damaged(uri, f"it has version {body['version']}, this program reads {VERSION}")
         return body
 
     def _create(self, each: Switch, kind: str, body: Mapping[str, Any]) -> bool:
-        content = json.dumps({"partition": each.partition, "id": uuid4().hex, **body}).encode()
+        named = {"version": VERSION, "partition": each.partition, "id": uuid4().hex}
+        content = json.dumps({**named, **body}).encode()
         uri = self._name(each, kind)
         # A store whose answer was lost says, asked again, that the file is there: it may be ours.
         return self._storage.put_if_absent(uri, content) or self._storage.read(uri) == content
@@ -258,11 +264,6 @@ class Switches:
         if not isinstance(inner, str) or (inner and is_unusual(f"/{inner}")):
             raise _damaged(path, f"{inner!r} is no path below {self.home}")
         return join(self.home, inner) if inner else self.home
-
-
-def marker(directory: str) -> str:
-    """Of a directory that was left."""
-    return join(directory, LEFT)
 
 
 def differing(states: Iterable[FileState], now: Mapping[str, FileState]) -> list[str]:

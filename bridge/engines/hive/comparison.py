@@ -14,8 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bridge.expression.builders import or_
-from bridge.expression.calendar import days_from_civil
-from bridge.expression.literals import exact_number, is_nan
 from bridge.expression.nodes import (
     AlwaysFalse,
     Expression,
@@ -24,7 +22,9 @@ from bridge.expression.nodes import (
     Predicate,
     Reference,
 )
-from bridge.types import Kind, Type
+from bridge.expression.parsing.calendar import days_from_civil
+from bridge.expression.parsing.literals import exact_number, is_nan
+from bridge.kernel.types import Kind, Type
 
 _ORDERED = frozenset({Op.LT, Op.LE, Op.GT, Op.GE})
 _LOOSE = {Op.LT: Op.LE, Op.GT: Op.GE}

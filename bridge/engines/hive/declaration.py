@@ -10,11 +10,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from bridge.errors import InvalidRequest
-from bridge.file_formats.recipe import Recipe
-from bridge.file_formats.registry import file_formats
-from bridge.table.hive_properties import INPUT_FORMAT, OPEN_CSV, SERDE, relevant, unhooked
-from bridge.types import STRING, Kind, Type, parse_hive_type
+from bridge.formats.lines.recipe import Recipe
+from bridge.formats.registry import file_formats
+from bridge.kernel.errors import InvalidRequest
+from bridge.kernel.types import STRING, Kind, Type, parse_hive_type
+from bridge.table.hive_properties import INPUT_FORMAT, OPEN_CSV, SERDE, relevant, without_hook
 
 _AVRO = "avro.schema.literal"
 _AVRO_TYPES: dict[Kind, object] = {
@@ -48,7 +48,7 @@ def parse_declaration(text: str) -> Recipe | None:
             f"a declaration of files cannot be read: {error}",
             "take the jar and the planner from one release",
         ) from error
-    serde, input_format = given.get(SERDE, ""), unhooked(given.get(INPUT_FORMAT, ""))
+    serde, input_format = given.get(SERDE, ""), without_hook(given.get(INPUT_FORMAT, ""))
     for known in file_formats().values():
         classes = known.hive
         if known.chunks is None or classes is None:

@@ -8,8 +8,8 @@ from bridge.engines.engine import Engine
 from bridge.engines.hive.declaration import parse_declaration
 from bridge.engines.hive.translate import translate
 from bridge.engines.translation import NotTranslatable
-from bridge.file_formats.file_format import FileFormat
-from bridge.types import HIVE, Type
+from bridge.formats.file_format import FileFormat
+from bridge.kernel.types import HIVE, Type
 
 
 def _encode(value: Any, type: Type) -> Any:

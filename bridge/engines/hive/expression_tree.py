@@ -11,16 +11,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bridge.engines.hive.comparison import NotComparable, Operand, compare
+from bridge.engines.hive.terms import FUNCTIONS, VIRTUAL, WORDS
 from bridge.engines.hive.types import constant, type_named
+from bridge.engines.terms import condition
 from bridge.engines.translation import (
     MAX_DEPTH,
     MAX_NODES,
     TOO_DEEP,
     NotTranslatable,
     keeps_order,
-    malformed,
+    malformed_predicate,
 )
-from bridge.expression.like import parse_like
+from bridge.expression.function_catalog import call
 from bridge.expression.nodes import (
     AlwaysFalse,
     AlwaysTrue,
@@ -33,8 +35,9 @@ from bridge.expression.nodes import (
     Reference,
     Unknown,
 )
+from bridge.expression.parsing.like import matches, parse_like
 from bridge.expression.rewrite import NEGATED
-from bridge.types import BOOLEAN, DATE, STRING, TIMESTAMP, Kind
+from bridge.kernel.types import BOOLEAN, DATE, STRING, TIMESTAMP, Kind, Type
 
 _COMPARISONS = {
     "GenericUDFOPEqual": Op.EQ,
@@ -69,26 +72,14 @@ _CASTS = frozenset(
         "GenericUDFTimestamp",
     }
 )
+_FUNCTIONS = {
+    **FUNCTIONS,
+    "UDFHour": "hour",
+    "UDFMinute": "minute",
+    "UDFJson": "json_extract_scalar",
+}
 _DAY_OF = frozenset({"GenericUDFToDate", "GenericUDFDate"})
 _MICROS_PER_DAY = 86_400_000_000
-# Virtual columns, which Hive computes per row. Files have no statistics for them.
-_VIRTUAL = frozenset(
-    {
-        "input__file__name",
-        "block__offset__inside__file",
-        "row__offset__inside__block",
-        "raw__data__size",
-        "row__id",
-        "row__is__deleted",
-        "grouping__id",
-        "partition__spec__id",
-        "partition__hash",
-        "file__path",
-        "row__position",
-        "partition__projection",
-        "snapshot__id",
-    }
-)
 
 
 @dataclass(slots=True)
@@ -112,8 +103,14 @@ class TreeReader:
             return self._drop(f"what follows {MAX_NODES} parts")
         try:
             return self._condition(node, negated, depth)
-        except (NotTranslatable, NotComparable):
+        except NotComparable:
             return self._drop(describe(node))
+        except NotTranslatable:
+            dropped = self._drop(describe(node))
+            found = condition(node, dropped.text, WORDS)
+            if found is None:
+                return dropped
+            return Predicate(Op.EQ, found.reference, (Literal(not negated, BOOLEAN),))
 
     def _condition(self, node: dict[str, Any], negated: bool, depth: int) -> Expression:
         name = node.get("call")
@@ -240,13 +237,14 @@ class TreeReader:
         if operand.type.kind not in texts or not isinstance(literal.value, bytes):
             raise NotTranslatable
         pattern = literal.value.decode()
+        listed = None if "\\" in pattern else matches(operand.reference, pattern, None)
         if "\\\\" in pattern:  # two backslashes are two characters to Hive
             pattern = pattern[: pattern.index("\\\\")] + "_%"
         like = parse_like(pattern, "\\")
-        # Hive turns other patterns into regular expressions whose dots do not match line ends.
+        # Hive turns other patterns into regular expressions, whose dots may not match line ends.
         plain = like.whole or (pattern.endswith("%") and pattern.count("%") == 1)
         if negated and not (like.exact and plain):
-            raise NotTranslatable
+            return self._unlike(pattern, listed)
         if like.prefix or like.whole:
             op = Op.EQ if like.whole else Op.STARTS_WITH
             prefix = Literal(like.prefix.encode(), STRING)
@@ -257,7 +255,18 @@ class TreeReader:
             raise NotTranslatable
         else:
             begins = Predicate(Op.IS_NOT_NULL, operand.reference)
-        return begins if like.exact else And((begins, self._drop(describe(node))))
+        if like.exact:
+            return begins
+        self.exact = False
+        return And((begins, listed or self._drop(describe(node))))
+
+    def _unlike(self, pattern: str, listed: Predicate | None) -> Expression:
+        """NOT LIKE of a pattern whose only wildcards are % at its ends: no regular expression."""
+        text = pattern.removeprefix("%").removesuffix("%")
+        if listed is None or not text or "%" in text or "_" in text:
+            raise NotTranslatable
+        self.exact = False
+        return Predicate(Op.EQ, listed.reference, (Literal(False, BOOLEAN),))
 
     def _literal(self, node: Any) -> Literal:
         self._count(node)
@@ -276,7 +285,7 @@ class TreeReader:
         type = type_named(node.get("type", ""))
         match node:
             case {"column": str(name)}:
-                if name.lower() in _VIRTUAL:
+                if name.lower() in VIRTUAL:
                     raise NotTranslatable
                 return Operand(Reference((name,)), type, type)
             case {"field": str(name), "of": inner}:
@@ -288,7 +297,25 @@ class TreeReader:
                 of = self._operand(_arguments(node)[0], depth + 1)
                 if keeps_order(of.type, type):
                     return Operand(of.reference, of.column_type, type)
+            case {"call": str(name)} if name in _FUNCTIONS:
+                return self._function(_FUNCTIONS[name], _arguments(node), type, depth)
         raise NotTranslatable
+
+    def _function(self, name: str, args: list[Any], type: Type, depth: int) -> Operand:
+        """A function of one column and constants, see `bridge.expression.function_catalog`."""
+        arguments: list[Reference | Literal] = []
+        for node in args:
+            if "constant" in _node(node):
+                arguments.append(self._literal(node))
+                continue
+            operand = self._operand(node, depth + 1)
+            if not _alike(operand.type, operand.column_type):
+                raise NotTranslatable  # Hive computes in the type of the cast
+            arguments.append(operand.reference)
+        made = call(name, arguments)
+        if made is None:
+            raise NotTranslatable
+        return Operand(made, STRING if type.is_text else type, type)
 
     def _count(self, node: Any) -> None:
         _node(node)
@@ -300,16 +327,21 @@ class TreeReader:
         return Unknown(text)
 
 
+def _alike(one: Type, other: Type) -> bool:
+    families = (one.is_text and other.is_text) or (one.is_integer and other.is_integer)
+    return families or one.kind is other.kind
+
+
 def _node(node: Any) -> dict[str, Any]:
     if not isinstance(node, dict):
-        raise malformed("Hive", "an expression that is no object")
+        raise malformed_predicate("Hive", "an expression that is no object")
     return node
 
 
 def _arguments(node: dict[str, Any]) -> list[Any]:
     args = node.get("args")
     if not isinstance(args, list) or not isinstance(node.get("call"), str):
-        raise malformed("Hive", "a call without arguments")
+        raise malformed_predicate("Hive", "a call without arguments")
     return args
 
 

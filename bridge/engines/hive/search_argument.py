@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from bridge.engines.translation import MAX_DEPTH, MAX_NODES, TOO_DEEP, malformed
+from bridge.engines.translation import MAX_DEPTH, MAX_NODES, TOO_DEEP, malformed_predicate
 
 
 class Operator(Enum):
@@ -89,19 +89,19 @@ class SearchArgument:
         """
         argument = document.get("search_argument")
         if not isinstance(argument, dict):
-            raise malformed("Hive", "no search_argument")
+            raise malformed_predicate("Hive", "no search_argument")
         leaves = argument.get("leaves", [])
         if not isinstance(leaves, list):
-            raise malformed("Hive", "leaves is no list")
+            raise malformed_predicate("Hive", "leaves is no list")
         return cls(_Reader([_leaf(entry) for entry in leaves]).tree(argument.get("tree"), 0))
 
 
 def _leaf(entry: Any) -> PredicateLeaf:
     if not isinstance(entry, dict):
-        raise malformed("Hive", "a leaf that is no object")
+        raise malformed_predicate("Hive", "a leaf that is no object")
     name, type, column = (entry.get(key) for key in ("operator", "type", "column"))
     if not (isinstance(name, str) and isinstance(type, str) and isinstance(column, str)):
-        raise malformed("Hive", f"a leaf {str(entry)[:100]!r}")
+        raise malformed_predicate("Hive", f"a leaf {str(entry)[:100]!r}")
     operator = Operator.__members__.get(name)
     listed = entry.get("literal_list")
     match operator:
@@ -109,13 +109,13 @@ def _leaf(entry: Any) -> PredicateLeaf:
             literals: tuple[Any, ...] = ()
         case Operator.IN | Operator.BETWEEN:
             if not isinstance(listed, list) or (operator is Operator.BETWEEN and len(listed) != 2):
-                raise malformed("Hive", f"{name} with literals {str(listed)[:100]}")
+                raise malformed_predicate("Hive", f"{name} with literals {str(listed)[:100]}")
             literals = tuple(listed)
         case _:
             literals = (entry.get("literal"),)
     column_type = entry.get("column_type", "")
     if not isinstance(column_type, str):
-        raise malformed("Hive", f"a column type {str(column_type)[:100]!r}")
+        raise malformed_predicate("Hive", f"a column type {str(column_type)[:100]!r}")
     return PredicateLeaf(operator, name, type, column, literals, column_type)
 
 
@@ -126,7 +126,7 @@ class _Reader:
 
     def tree(self, node: Any, depth: int) -> Tree:
         if not isinstance(node, dict):
-            raise malformed("Hive", "a tree node that is no object")
+            raise malformed_predicate("Hive", "a tree node that is no object")
         self._nodes += 1
         if depth > MAX_DEPTH:
             return Tree(None, text=TOO_DEEP)
@@ -137,18 +137,18 @@ class _Reader:
             case "AND" | "OR" | "NOT":
                 children = node.get("children")
                 if not isinstance(children, list) or (op == "NOT" and len(children) != 1):
-                    raise malformed("Hive", f"{op} with children {str(children)[:100]}")
+                    raise malformed_predicate("Hive", f"{op} with children {str(children)[:100]}")
                 return Tree(op, tuple(self.tree(c, depth + 1) for c in children))
             case "LEAF":
                 ordinal = node.get("leaf")
                 if type(ordinal) is not int or not 0 <= ordinal < len(self._leaves):
-                    raise malformed("Hive", f"leaf {ordinal!r} of {len(self._leaves)}")
+                    raise malformed_predicate("Hive", f"leaf {ordinal!r} of {len(self._leaves)}")
                 return Tree(op, leaf=self._leaves[ordinal])
             case "CONSTANT":
                 constant = TruthValue.__members__.get(str(node.get("value")))
                 if constant is None:
-                    raise malformed("Hive", f"a constant {node.get('value')!r}")
+                    raise malformed_predicate("Hive", f"a constant {node.get('value')!r}")
                 return Tree(op, constant=constant)
             case str():
                 return Tree(None, text=op)
-        raise malformed("Hive", f"a node {op!r}")
+        raise malformed_predicate("Hive", f"a node {op!r}")

@@ -18,9 +18,7 @@ from bridge.engines.hive.search_argument import (
     Tree,
     TruthValue,
 )
-from bridge.engines.translation import TOO_DEEP, Translation, malformed, read_document
-from bridge.expression.calendar import parse_date, parse_timestamp
-from bridge.expression.literals import domain, is_nan, parse_decimal, parse_float
+from bridge.engines.translation import TOO_DEEP, Translation, malformed_predicate, read_document
 from bridge.expression.nodes import (
     AlwaysFalse,
     AlwaysTrue,
@@ -34,7 +32,9 @@ from bridge.expression.nodes import (
     Reference,
     Unknown,
 )
-from bridge.types import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, UNKNOWN
+from bridge.expression.parsing.calendar import parse_date, parse_timestamp
+from bridge.expression.parsing.literals import domain, is_nan, parse_decimal, parse_float
+from bridge.kernel.types import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, UNKNOWN
 
 _OPERATORS = {
     Operator.EQUALS: Op.EQ,
@@ -194,7 +194,7 @@ class _Translator:
                 pass
             case _:
                 return None
-        raise malformed("Hive", f"{str(value)[:100]!r} is no {leaf.type}")
+        raise malformed_predicate("Hive", f"{str(value)[:100]!r} is no {leaf.type}")
 
 
 def _text(value: str) -> Literal | None:

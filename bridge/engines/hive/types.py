@@ -7,12 +7,12 @@ import binascii
 import re
 from typing import Any
 
-from bridge.engines.translation import malformed
-from bridge.errors import UnsupportedType
-from bridge.expression.calendar import parse_date, parse_timestamp
-from bridge.expression.literals import domain, parse_decimal, parse_float
+from bridge.engines.translation import malformed_predicate
 from bridge.expression.nodes import Literal
-from bridge.types import UNKNOWN, Kind, Type, parse_hive_type
+from bridge.expression.parsing.calendar import parse_date, parse_timestamp
+from bridge.expression.parsing.literals import domain, parse_decimal, parse_float
+from bridge.kernel.errors import UnsupportedType
+from bridge.kernel.types import UNKNOWN, Kind, Type, parse_hive_type
 
 _FRACTION = re.compile(r"(.*\.)(\d{1,9})")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
@@ -25,7 +25,7 @@ def type_named(text: Any) -> Type:
         InvalidPredicate: not a string.
     """
     if not isinstance(text, str):
-        raise malformed("Hive", f"a type {str(text)[:100]!r}")
+        raise malformed_predicate("Hive", f"a type {str(text)[:100]!r}")
     try:
         return parse_hive_type(text)
     except UnsupportedType:  # void, intervals
@@ -63,14 +63,14 @@ def constant(value: Any, type: Type) -> Literal | None:
             return _timestamp(value, type)
         case Kind.TIMESTAMP_TZ | Kind.UNKNOWN | Kind.ARRAY | Kind.MAP | Kind.STRUCT:
             return None
-    raise malformed("Hive", f"{str(value)[:100]!r} is no {type}")
+    raise malformed_predicate("Hive", f"{str(value)[:100]!r} is no {type}")
 
 
 def _floating(text: str, type: Type) -> Literal | None:
     try:
         return Literal(parse_float(text, single=type.kind is Kind.FLOAT), type)
     except ValueError:
-        raise malformed("Hive", f"{text[:100]!r} is no {type}") from None
+        raise malformed_predicate("Hive", f"{text[:100]!r} is no {type}") from None
 
 
 def _utf8(text: str, type: Type) -> Literal | None:
@@ -84,7 +84,7 @@ def _base64(text: str, type: Type) -> Literal:
     try:
         return Literal(base64.b64decode(text, validate=True), type)
     except binascii.Error:
-        raise malformed("Hive", f"{text[:100]!r} is no {type}") from None
+        raise malformed_predicate("Hive", f"{text[:100]!r} is no {type}") from None
 
 
 def _timestamp(text: str, type: Type) -> Literal | None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bridge.expression.builders import or_
-from bridge.expression.literals import is_nan
 from bridge.expression.nodes import (
     AlwaysFalse,
     And,
@@ -25,7 +24,8 @@ from bridge.expression.nodes import (
     Reference,
     Unknown,
 )
-from bridge.types import Kind
+from bridge.expression.parsing.literals import is_nan
+from bridge.kernel.types import Kind
 
 _SWITCHED = 2**19 * 1000
 """Microseconds. Beyond 32 bits, including 12 for the zone, Trino does not compile a switch."""

@@ -6,7 +6,7 @@ from bridge.engines.engine import Engine
 from bridge.engines.trino.translate import translate
 from bridge.engines.trino.types import to_trino
 from bridge.engines.trino.values import encode
-from bridge.types import TRINO
+from bridge.kernel.types import TRINO
 
 ENGINE = Engine(
     name="trino",

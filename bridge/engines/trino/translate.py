@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from bridge.engines.terms import condition
 from bridge.engines.translation import (
     MAX_DEPTH,
     MAX_NODES,
@@ -18,16 +19,16 @@ from bridge.engines.translation import (
     NotTranslatable,
     Translation,
     keeps_order,
-    malformed,
+    malformed_predicate,
     read_document,
 )
 from bridge.engines.trino.bits import BITS, among, by_bits
+from bridge.engines.trino.terms import FUNCTIONS, WORDS
 from bridge.engines.trino.tuple_domain import Domain, TupleDomain, reference, type_of
 from bridge.engines.trino.types import subsecond_digits
 from bridge.engines.trino.values import decode
 from bridge.expression.builders import and_, or_
 from bridge.expression.function_catalog import call
-from bridge.expression.like import matches, parse_like
 from bridge.expression.nodes import (
     AlwaysFalse,
     AlwaysTrue,
@@ -41,7 +42,8 @@ from bridge.expression.nodes import (
     Reference,
     Unknown,
 )
-from bridge.types import BOOLEAN, Kind, Value
+from bridge.expression.parsing.like import matches, parse_like
+from bridge.kernel.types import BOOLEAN, Kind, Value
 
 _COMPARISONS = {
     "$equal": Op.EQ,
@@ -54,24 +56,9 @@ _COMPARISONS = {
     "$identical": Op.NULL_SAFE_EQ,
 }
 _FUNCTIONS = {
-    "lower": "lower",
-    "upper": "upper",
-    "substring": "substring",
-    "substr": "substring",
-    "year": "year",
-    "quarter": "quarter",
-    "month": "month",
-    "day": "day",
-    "day_of_month": "day",
+    **FUNCTIONS,
     "hour": "hour",
     "minute": "minute",
-    "date_trunc": "date_trunc",
-    "$add": "add",
-    "$subtract": "subtract",
-    "$multiply": "multiply",
-    "$modulo": "modulus",
-    "$modulus": "modulus",
-    "mod": "modulus",
     "great_circle_distance": "great_circle_distance",
     "json_extract_scalar": "json_extract_scalar",
 }
@@ -200,7 +187,8 @@ class _Reader:
         try:
             return self._condition(node, depth)
         except NotTranslatable as reason:
-            return self._drop(str(reason))
+            dropped = self._drop(str(reason))
+            return condition(node, dropped.text, WORDS) or dropped
 
     def _condition(self, node: dict[str, Any], depth: int) -> Expression:
         if "call" in node:
@@ -309,7 +297,7 @@ class _Reader:
 
     def _count(self, node: Any) -> None:
         if not isinstance(node, dict):
-            raise malformed("Trino", "an expression that is no object")
+            raise malformed_predicate("Trino", "an expression that is no object")
         self.nodes += 1
 
     def _drop(self, text: str) -> Unknown:
@@ -327,7 +315,7 @@ def _changes_no_value(inner: dict[str, Any], cast: dict[str, Any]) -> bool:
 def _arguments(node: dict[str, Any]) -> list[Any]:
     args = node.get("args")
     if not isinstance(args, list) or not isinstance(node.get("call"), str):
-        raise malformed("Trino", "a call without arguments")
+        raise malformed_predicate("Trino", "a call without arguments")
     return args
 
 

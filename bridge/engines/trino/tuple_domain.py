@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from functools import cmp_to_key
 from typing import Any
 
-from bridge.engines.translation import NotTranslatable, malformed
+from bridge.engines.translation import NotTranslatable, malformed_predicate
 from bridge.engines.trino.types import parse_trino_type
 from bridge.engines.trino.values import DecodedValue, decode
-from bridge.errors import UnsupportedType
-from bridge.expression.literals import is_nan
 from bridge.expression.nodes import Literal, Reference
-from bridge.types import Type, Value
+from bridge.expression.parsing.literals import is_nan
+from bridge.kernel.errors import UnsupportedType
+from bridge.kernel.types import Type, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +142,14 @@ class TupleDomain:
         domains: list[Domain] = []
         for entry in _list(document.get("domains", []), "domains"):
             if not isinstance(entry, dict):
-                raise malformed("Trino", "a domain that is no object")
+                raise malformed_predicate("Trino", "a domain that is no object")
             try:
                 domains.append(_domain(entry))
             except NotTranslatable as reason:
                 dropped.append(f"{'.'.join(reference(entry).path)}: {reason}")
         is_none = document.get("none", False)
         if not isinstance(is_none, bool):
-            raise malformed("Trino", f"none is {is_none!r}")
+            raise malformed_predicate("Trino", f"none is {is_none!r}")
         return cls(tuple(domains), is_none, tuple(dropped))
 
 
@@ -158,7 +158,7 @@ def reference(entry: dict[str, Any]) -> Reference:
     column, path = entry.get("column"), entry.get("path", [])
     names = [column, *_list(path, "path")]
     if not all(isinstance(n, str) and n for n in names):
-        raise malformed("Trino", f"a column named {names!r}")
+        raise malformed_predicate("Trino", f"a column named {names!r}")
     return Reference(tuple(names))
 
 
@@ -166,7 +166,7 @@ def type_of(entry: dict[str, Any]) -> Type:
     """The type of an entry. Errors: NotTranslatable: it has no counterpart."""
     name = entry.get("type")
     if not isinstance(name, str):
-        raise malformed("Trino", f"a type named {name!r}")
+        raise malformed_predicate("Trino", f"a type named {name!r}")
     try:
         return parse_trino_type(name)
     except UnsupportedType:
@@ -175,7 +175,7 @@ def type_of(entry: dict[str, Any]) -> Type:
 
 def _list(value: Any, what: str) -> list[Any]:
     if not isinstance(value, list):
-        raise malformed("Trino", f"{what} is no list")
+        raise malformed_predicate("Trino", f"{what} is no list")
     return value
 
 
@@ -183,7 +183,7 @@ def _domain(entry: dict[str, Any]) -> Domain:
     type = type_of(entry)
     null_allowed = entry.get("null_allowed")
     if not isinstance(null_allowed, bool):
-        raise malformed("Trino", f"null_allowed is {null_allowed!r}")
+        raise malformed_predicate("Trino", f"null_allowed is {null_allowed!r}")
     return Domain(reference(entry), type, _values(entry, type), null_allowed)
 
 
@@ -199,7 +199,7 @@ def _values(entry: dict[str, Any], type: Type) -> ValueSet:
     known = tuple(_known(v) for v in values if not v.beyond)
     inclusive = entry.get("inclusive")
     if not isinstance(inclusive, bool):
-        raise malformed("Trino", f"inclusive is {inclusive!r}")
+        raise malformed_predicate("Trino", f"inclusive is {inclusive!r}")
     if not inclusive:
         return ValueSet((Range(),), known)
     return ValueSet(tuple(Range(v, True, v, True) for v in known))
@@ -208,7 +208,7 @@ def _values(entry: dict[str, Any], type: Type) -> ValueSet:
 def _range(entry: Any, type: Type) -> Range:
     """Parses a range. A bound between two storable values moves inward to the next one."""
     if not isinstance(entry, dict):
-        raise malformed("Trino", "a range that is no object")
+        raise malformed_predicate("Trino", "a range that is no object")
     low, low_inclusive = _bound(entry, "low", type)
     high, high_inclusive = _bound(entry, "high", type)
     if low is not None and low.beyond:
@@ -228,14 +228,14 @@ def _bound(entry: dict[str, Any], side: str, type: Type) -> tuple[DecodedValue |
         return None, False
     inclusive = entry.get(f"{side}_inclusive")
     if not isinstance(inclusive, bool):
-        raise malformed("Trino", f"{side}_inclusive is {inclusive!r}")
+        raise malformed_predicate("Trino", f"{side}_inclusive is {inclusive!r}")
     return decode(entry[side], type), inclusive
 
 
 def _known(decoded: DecodedValue) -> Value:
     literal: Literal = decoded.literal
     if literal.value is None:
-        raise malformed("Trino", "NULL within a value set")
+        raise malformed_predicate("Trino", "NULL within a value set")
     if is_nan(literal):
         raise NotTranslatable("NaN within ranges")
     return literal.value

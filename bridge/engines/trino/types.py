@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from bridge.errors import UnsupportedType
-from bridge.types import (
+from bridge.kernel.errors import UnsupportedType
+from bridge.kernel.types import (
     BIGINT,
     BINARY,
     BOOLEAN,
@@ -51,7 +51,7 @@ _NAMES = {
 def to_trino(type: Type) -> str | None:
     """The type in Trino's syntax; None if Trino cannot read it, which hides the column.
 
-    >>> from bridge.types import parse_hive_type
+    >>> from bridge.kernel.types import parse_hive_type
     >>> to_trino(parse_hive_type("struct<a:int,b:array<decimal(10,2)>>"))
     'row("a" integer,"b" array(decimal(10,2)))'
     """

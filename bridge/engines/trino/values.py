@@ -8,10 +8,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from bridge.engines.translation import NotTranslatable, malformed
-from bridge.expression.literals import domain, parse_float
+from bridge.engines.translation import NotTranslatable, malformed_predicate
 from bridge.expression.nodes import Literal
-from bridge.types import Kind, Type, Value
+from bridge.expression.parsing.literals import domain, parse_float
+from bridge.kernel.types import Kind, Type, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def decode(value: Any, type: Type) -> DecodedValue:
         case Kind.FLOAT | Kind.DOUBLE if isinstance(value, str):
             return DecodedValue(Literal(_floating(value, type), type))
         case Kind.DECIMAL if isinstance(value, str):
-            return DecodedValue(Literal(_integer(value, type), type))
+            return DecodedValue(Literal(_unscaled(value, type), type))
         case Kind.STRING | Kind.VARCHAR | Kind.CHAR if isinstance(value, str):
             return DecodedValue(Literal(_utf8(value), type))
         case Kind.BINARY if isinstance(value, str):
@@ -59,16 +59,16 @@ def decode(value: Any, type: Type) -> DecodedValue:
 
 
 def _bad(value: Any, type: Type) -> Exception:
-    return malformed("Trino", f"{str(value)[:100]!r} is no {type}")
+    return malformed_predicate("Trino", f"{str(value)[:100]!r} is no {type}")
 
 
-def _integer(text: str, type: Type) -> int:
+def _unscaled(text: str, type: Type) -> int:
+    """A decimal's digits, which may be more than declared: filters hold what files hold."""
     try:
         value = int(text)
     except ValueError:
         raise _bad(text, type) from None
-    edges = domain(type)
-    if edges is not None and not edges[0] <= value <= edges[1]:
+    if not -(2**127) <= value < 2**127:
         raise _bad(text, type)
     return value
 

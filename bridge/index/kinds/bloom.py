@@ -22,20 +22,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bridge.errors import BridgeError, InvalidConfiguration
 from bridge.expression.function_catalog import columns_of
 from bridge.expression.nodes import BoundExpression, BoundPredicate, BoundReference, Call, Op
 from bridge.expression.statistics import Mask
-from bridge.file_formats.physical_column import PhysicalColumn, PhysicalType
-from bridge.index.kinds.definition import Definition
+from bridge.formats.physical_column import PhysicalColumn, PhysicalType
+from bridge.index.kinds.definition import KindDefinition
 from bridge.index.kinds.functions import (
     column_of,
     compute,
-    defined,
     is_call,
     leaf_of,
     longest_text,
-    parsed,
+    parse_definition,
+    parse_stored,
     reads_alike,
 )
 from bridge.index.kinds.kind import (
@@ -53,8 +52,9 @@ from bridge.index.kinds.plain import before_1900, hashable, matrix, spellings
 from bridge.index.kinds.source import column_source
 from bridge.index.kinds.values import by_stored
 from bridge.index.kinds.xxh64 import Hashes, ascending, hash_bytes, hash_numbers
+from bridge.kernel.errors import BridgeError, InvalidConfiguration
+from bridge.kernel.types import Kind, Semantics, Value
 from bridge.storage.port import Range
-from bridge.types import Kind, Semantics, Value
 
 Filter = npt.NDArray[np.uint32]
 _SALT = np.array(
@@ -89,10 +89,10 @@ class Bloom(IndexKind):
     )
     has_body = True
 
-    def define(self, text: str) -> Definition:
+    def define(self, text: str) -> KindDefinition:
         found = super().define(text)
         if _is_function(found.on):
-            found = replace(found, on=defined(found.on).text)
+            found = replace(found, on=parse_definition(found.on).text)
         else:
             column_source(found.on)
         try:
@@ -106,26 +106,26 @@ class Bloom(IndexKind):
             )
         return found
 
-    def columns(self, definition: Definition) -> list[tuple[str, ...]]:
+    def columns(self, definition: KindDefinition) -> list[tuple[str, ...]]:
         if _is_function(definition.on):
-            return [column_of(parsed(definition.on))]
+            return [column_of(parse_stored(definition.on))]
         return super().columns(definition)
 
-    def most_values(self, definition: Definition) -> int | None:
+    def most_values(self, definition: KindDefinition) -> int | None:
         if _is_function(definition.on):
             return None
         return capacity(int(definition.option("max_bytes")), _WORST)
 
-    def ahead(self, definition: Definition, file: FileFacts) -> Sequence[Range]:
+    def ahead(self, definition: KindDefinition, file: FileFacts) -> Sequence[Range]:
         if _is_function(definition.on):
             return ()
         found = column_source(definition.on).attach(file)
         return () if found is None else _stored(file, found[0]) or ()
 
-    def gather(self, definition: Definition, file: FileFacts) -> _Lifted | _Built | None:
+    def gather(self, definition: KindDefinition, file: FileFacts) -> _Lifted | _Built | None:
         limits = float(definition.option("fpp")), int(definition.option("max_bytes"))
         if _is_function(definition.on):
-            call = parsed(definition.on)
+            call = parse_stored(definition.on)
             leaf = leaf_of(call, file)
             if leaf is None:
                 return None
@@ -139,12 +139,12 @@ class Bloom(IndexKind):
             return _Lifted(column, file.legacy, lifted)
         return _Built(found[0], column, file.legacy, limits)
 
-    def concerns(self, definition: Definition, expression: BoundExpression) -> bool:
+    def concerns(self, definition: KindDefinition, expression: BoundExpression) -> bool:
         if _is_function(definition.on):
             return any(is_call(p.reference, definition.on) for p in predicates(expression))
         return super().concerns(definition, expression)
 
-    def open(self, definition: Definition, payload: Payload) -> Filters:
+    def open(self, definition: KindDefinition, payload: Payload) -> Filters:
         if _is_function(definition.on):
             return FunctionFilters(payload, definition.on)
         return Filters(payload, definition.on)

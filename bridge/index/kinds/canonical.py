@@ -1,8 +1,8 @@
 """Canonical values: a file's values in the form of its bounds.
 
-`packed` values are bytes for every type: 8 for a number, 16 for a wide decimal. They are unpacked
-for all files of one stored type at once. `bridge.index.convert` then converts them to the table's
-type, exactly or not at all.
+Packed values are bytes for every type: 8 for a number, 16 for a wide decimal. They are unpacked
+for all files of one stored type at once. `bridge.index.generations.convert` then converts them to
+the table's type, exactly or not at all.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.file_formats.physical_column import INT_MAX, PhysicalType
+from bridge.formats.physical_column import INT_MAX, PhysicalType
 
 _FLOOR_1900 = {"date": -25_567, "timestamp": -25_567 * 86_400 * 1_000_000}
 _PER_UNIT = {"ms": 1000, "us": 1, "ns": 1}
@@ -67,7 +67,7 @@ def _integers(stored: PhysicalType, values: pa.ChunkedArray) -> npt.NDArray[np.i
         case "timestamp":
             return _micros(stored, _one(values))
         case "decimal":
-            return unscaled(_one(values))
+            return unscaled_values(_one(values))
     return None
 
 
@@ -84,7 +84,7 @@ def _micros(stored: PhysicalType, values: pa.Array) -> npt.NDArray[np.int64] | N
     return raw if stored.unit == "us" else None
 
 
-def unscaled(values: pa.Array) -> npt.NDArray[np.int64] | None:
+def unscaled_values(values: pa.Array) -> npt.NDArray[np.int64] | None:
     """The unscaled values of decimals; None if one does not fit 64 bits."""
     if not pa.types.is_decimal(values.type):
         return None
@@ -103,7 +103,7 @@ def distinct(values: Any) -> Any:
     return found.take(pc.sort_indices(found))
 
 
-def packed(values: Any) -> pa.Array:
+def pack_values(values: Any) -> pa.Array:
     """Canonical values as bytes."""
     if isinstance(values, np.ndarray):
         raw = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
@@ -122,8 +122,8 @@ def _fixed(width: int, data: pa.Buffer, count: int) -> pa.Array:
     return fixed.cast(pa.binary()).cast(pa.large_binary())
 
 
-def unpacked(stored: PhysicalType, flat: pa.Array) -> Any:
-    """The inverse of `packed`, for values of one stored type."""
+def unpack_values(stored: PhysicalType, flat: pa.Array) -> Any:
+    """The inverse of `pack_values`, for values of one stored type."""
     flat = flat.cast(pa.large_binary())
     if stored.holds == "bytes":
         return flat

@@ -1,6 +1,6 @@
 """The settings of a table's index, stored in every generation.
 
-A `Definition` is one index of one kind on a column, several columns, or an expression. Its
+A `KindDefinition` is one index of one kind on a column, several columns, or an expression. Its
 signature identifies its rows in shards. If an option changes, the signature changes, and the files
 are read again.
 """
@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from bridge.errors import InvalidConfiguration
 from bridge.index.kinds.modes import parse_mode
+from bridge.kernel.errors import InvalidConfiguration
 
 MINMAX = "minmax"
 _COLUMNS = re.compile(r'[\w.,"]+')
@@ -59,7 +59,7 @@ def column_texts(text: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class KindDefinition:
     """One index in addition to min/max.
 
     Attributes:
@@ -99,7 +99,7 @@ class Definition:
         return dict(self.options)[name]
 
 
-def parse_definition(kind: str, text: str, defaults: Mapping[str, str]) -> Definition:
+def parse_definition(kind: str, text: str, defaults: Mapping[str, str]) -> KindDefinition:
     """Parses ``column:option=value:option=value``. Missing options get their defaults.
 
     Errors:
@@ -120,7 +120,7 @@ def parse_definition(kind: str, text: str, defaults: Mapping[str, str]) -> Defin
         if name not in defaults:
             known = ", ".join(defaults) or "it has none"
             raise InvalidConfiguration(f"{kind} has no option {name!r}", f"options: {known}")
-    return Definition(kind, on, tuple(sorted({**defaults, **given}.items())))
+    return KindDefinition(kind, on, tuple(sorted({**defaults, **given}.items())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +134,11 @@ class IndexSettings:
         minmax_visible: whether planners prune by min/max. Its entries are kept in any case.
     """
 
-    definitions: tuple[Definition, ...] = ()
+    definitions: tuple[KindDefinition, ...] = ()
     modes: tuple[tuple[str, str], ...] = ()
     minmax_visible: bool = True
 
-    def adding(self, definitions: Iterable[Definition]) -> IndexSettings:
+    def adding(self, definitions: Iterable[KindDefinition]) -> IndexSettings:
         """The settings with more definitions.
 
         A definition replaces one of the same kind on the same columns, but keeps its spelling, by
@@ -186,12 +186,12 @@ class IndexSettings:
         kept = {c: m for c, m in merged.items() if m != "full" or ("*" in merged and c != "*")}
         return replace(self, modes=tuple(sorted(kept.items())))
 
-    def find(self, name: str) -> Definition:
+    def find(self, name: str) -> KindDefinition:
         for definition in self.definitions:
             if _same(definition.name, name):
                 return definition
         known = ", ".join(d.name for d in self.definitions) or "minmax alone"
-        raise InvalidConfiguration(f"no index {name!r}", f"of this table: {known}")
+        raise InvalidConfiguration(f"the table has no index {name!r}", f"it has {known}")
 
 
 def _same(one: str, other: str) -> bool:

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from bridge.expression.nodes import BoundExpression
-from bridge.file_formats.physical_column import PhysicalColumn
-from bridge.index.kinds.definition import Definition
+from bridge.formats.physical_column import PhysicalColumn
+from bridge.index.kinds.definition import KindDefinition
 from bridge.index.kinds.kind import Arrays, FileFacts, IndexKind, KindStatistics, Row
 from bridge.index.kinds.payload import FILE, Payload
 from bridge.index.kinds.plain import hashable
@@ -41,10 +41,10 @@ class Distinct(IndexKind):
         ]
     )
 
-    def columns(self, definition: Definition) -> list[tuple[str, ...]]:
+    def columns(self, definition: KindDefinition) -> list[tuple[str, ...]]:
         return [] if definition.on == "*" else super().columns(definition)
 
-    def gather(self, definition: Definition, file: FileFacts) -> _Gathering | None:
+    def gather(self, definition: KindDefinition, file: FileFacts) -> _Gathering | None:
         leaves = tuple(range(len(file.leaves)))
         if definition.on != "*":
             found = column_source(definition.on).attach(file)
@@ -68,10 +68,10 @@ class Distinct(IndexKind):
             schema=schema,
         )
 
-    def concerns(self, definition: Definition, expression: BoundExpression) -> bool:
+    def concerns(self, definition: KindDefinition, expression: BoundExpression) -> bool:
         return False
 
-    def open(self, definition: Definition, payload: Payload) -> KindStatistics | None:
+    def open(self, definition: KindDefinition, payload: Payload) -> KindStatistics | None:
         return None
 
     def distinct_values(self, payload: Payload, column: str) -> float | None:

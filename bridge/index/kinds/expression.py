@@ -24,30 +24,30 @@ from bridge.expression.nodes import (
 )
 from bridge.expression.prune import prune
 from bridge.expression.statistics import ColumnStatistics, Mask
-from bridge.file_formats.physical_column import (
+from bridge.formats.physical_column import (
     INT_MAX,
     INT_MIN,
     PhysicalColumn,
     PhysicalType,
     parse_key,
 )
-from bridge.index.convert import holds
-from bridge.index.kinds.canonical import packed, unpacked
-from bridge.index.kinds.definition import Definition
+from bridge.index.generations.convert import holds
+from bridge.index.kinds.canonical import pack_values, unpack_values
+from bridge.index.kinds.definition import KindDefinition
 from bridge.index.kinds.functions import (
     NUMBER,
     column_of,
     compute,
-    defined,
     is_call,
     leaf_of,
     longest_text,
-    parsed,
+    parse_definition,
+    parse_stored,
     reads_alike,
 )
 from bridge.index.kinds.kind import Arrays, FileFacts, IndexKind, Ordinals, Row, predicates
 from bridge.index.kinds.payload import Payload
-from bridge.types import Kind, Semantics, Type
+from bridge.kernel.types import Kind, Semantics, Type
 
 
 class ExpressionBounds(IndexKind):
@@ -68,25 +68,25 @@ class ExpressionBounds(IndexKind):
         ]
     )
 
-    def define(self, text: str) -> Definition:
+    def define(self, text: str) -> KindDefinition:
         found = super().define(text)
-        return Definition(found.kind, defined(found.on).text, found.options)
+        return KindDefinition(found.kind, parse_definition(found.on).text, found.options)
 
-    def columns(self, definition: Definition) -> list[tuple[str, ...]]:
-        return [column_of(parsed(definition.on))]
+    def columns(self, definition: KindDefinition) -> list[tuple[str, ...]]:
+        return [column_of(parse_stored(definition.on))]
 
-    def gather(self, definition: Definition, file: FileFacts) -> _Gathering | None:
-        call = parsed(definition.on)
+    def gather(self, definition: KindDefinition, file: FileFacts) -> _Gathering | None:
+        call = parse_stored(definition.on)
         leaf = leaf_of(call, file)
         if leaf is None:
             return None
         return _Gathering(leaf, file.leaves[leaf], call, file.legacy)
 
-    def concerns(self, definition: Definition, expression: BoundExpression) -> bool:
+    def concerns(self, definition: KindDefinition, expression: BoundExpression) -> bool:
         return any(is_call(p.reference, definition.on) for p in predicates(expression))
 
-    def open(self, definition: Definition, payload: Payload) -> Bounds:
-        return Bounds(payload, definition.on)
+    def open(self, definition: KindDefinition, payload: Payload) -> FunctionBounds:
+        return FunctionBounds(payload, definition.on)
 
 
 class _Gathering:
@@ -127,7 +127,7 @@ class _Gathering:
     def finish(self) -> Iterable[Row]:
         if self._over:
             return
-        ends = [None, None] if self._bounds is None else packed(self._bounds).to_pylist()
+        ends = [None, None] if self._bounds is None else pack_values(self._bounds).to_pylist()
         nulls = self._nulls
         if self._some_null:  # the number of NULL rows is unknown unless all are NULL
             nulls = self._rows if self._bounds is None else -1
@@ -148,12 +148,12 @@ def _wider(held: Any, ends: Any) -> Any:
     return pa.array([min(one[0], other[0]), max(one[1], other[1])], pa.large_binary())
 
 
-class Bounds:
+class FunctionBounds:
     """The bounds of one function in all files; see `KindStatistics`."""
 
     def __init__(self, payload: Payload, text: str) -> None:
         self._payload, self._text = payload, text
-        self._known: dict[tuple[tuple[Type, ...], bool], ColumnStatistics | None] = {}
+        self._known: dict[tuple[tuple[Type, ...], tuple[bool, bool]], ColumnStatistics | None] = {}
         self._lock = threading.Lock()
 
     def never(
@@ -164,7 +164,7 @@ class Bounds:
         ):
             return None
         columns = tuple(c.type for c in columns_of(expression.reference))
-        key = columns, semantics.raw_timestamps
+        key = columns, semantics.reading
         with self._lock:
             if key not in self._known:
                 self._known[key] = self._column(expression.reference, semantics)
@@ -210,7 +210,7 @@ def _spread(
             sides.append(flat.cast(pa.large_binary()).take(pa.array(place, mask=place < 0)))
         else:
             values = np.full(count, unknown, np.int64)
-            values[ordinal[bounded]] = unpacked(NUMBER, flat)
+            values[ordinal[bounded]] = unpack_values(NUMBER, flat)
             sides.append(values)
     all_null = (nulls == total) & (total >= 0)
     return ColumnStatistics(

@@ -10,16 +10,23 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.errors import InvalidConfiguration
-from bridge.expression.function_catalog import FUNCTIONS, agreed
-from bridge.expression.nodes import BoundCall, BoundReference, Call, Literal, Reference, spelled
-from bridge.expression.text import parse_call
-from bridge.file_formats.physical_column import PhysicalColumn, PhysicalType
+from bridge.expression.function_catalog import FUNCTIONS, engines_agree
+from bridge.expression.nodes import (
+    BoundCall,
+    BoundReference,
+    Call,
+    Literal,
+    Reference,
+    reference_text,
+)
+from bridge.expression.parsing.text import parse_call
+from bridge.formats.physical_column import PhysicalColumn, PhysicalType
 from bridge.index.kinds.canonical import canonical
 from bridge.index.kinds.kind import FileFacts
 from bridge.index.kinds.plain import BITS, alike
-from bridge.types import Kind as TypeKind
-from bridge.types import Semantics, Type
+from bridge.kernel.errors import InvalidConfiguration
+from bridge.kernel.types import Kind as TypeKind
+from bridge.kernel.types import Semantics, Type
 
 _DAY = 86_400_000_000
 NUMBER = PhysicalType("INT64", "int", 64)
@@ -28,7 +35,7 @@ _HELD = tuple(n for n, f in FUNCTIONS.items() if f.apply is not None and n != "l
 """Functions that an index can hold. LIKE is excluded: value lists of the column answer it."""
 
 
-def defined(text: str) -> Call:
+def parse_definition(text: str) -> Call:
     """Parses a function given by a user. Errors: InvalidConfiguration."""
     call = parse_call(text)
     if call is None or not _is_held(call):
@@ -40,7 +47,7 @@ def defined(text: str) -> Call:
 
 
 @lru_cache(256)
-def parsed(text: str) -> Call:
+def parse_stored(text: str) -> Call:
     """Parses the function of a stored definition. Errors: InvalidConfiguration."""
     call = parse_call(text)
     if call is None:
@@ -49,7 +56,7 @@ def parsed(text: str) -> Call:
 
 
 def is_call(reference: BoundReference, text: str) -> bool:
-    return isinstance(reference, BoundCall) and spelled(reference) == text
+    return isinstance(reference, BoundCall) and reference_text(reference) == text
 
 
 def _is_held(call: Call) -> bool:
@@ -148,7 +155,7 @@ def evaluate(
     if len(values) and days and np.abs(values).max() > 10**7:
         return None
     micros = values * _DAY if days else values
-    if not agreed(True, micros):
+    if not engines_agree(True, micros):
         return None
     numbers = function.apply(micros, constants)
     if call.function != "date_trunc":

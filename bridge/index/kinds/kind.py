@@ -28,15 +28,15 @@ from bridge.expression.nodes import (
     BoundReference,
 )
 from bridge.expression.statistics import Mask
-from bridge.file_formats.physical_column import PhysicalColumn, PhysicalType
-from bridge.index.column_resolution import Names, in_lower_case
-from bridge.index.kinds.definition import Definition, column_path, parse_definition
+from bridge.formats.parquet.footer import Chunk
+from bridge.formats.physical_column import PhysicalColumn, PhysicalType
+from bridge.index.kinds.definition import KindDefinition, column_path, parse_definition
 from bridge.index.kinds.payload import Payload
 from bridge.index.kinds.plain import hashable, hashes
 from bridge.index.kinds.xxh64 import Hashes, ascending, least
-from bridge.storage.parquet_footer import Chunk
+from bridge.index.reading.column_resolution import Names, in_lower_case
+from bridge.kernel.types import Semantics
 from bridge.storage.port import Range
-from bridge.types import Semantics
 
 Ordinals = npt.NDArray[np.int64]
 Row = dict[str, Any]
@@ -217,15 +217,15 @@ class IndexKind:
     schema: pa.Schema
     has_body: bool = False
 
-    def define(self, text: str) -> Definition:
+    def define(self, text: str) -> KindDefinition:
         """Parses the value of the command's option. Errors: InvalidConfiguration."""
         return parse_definition(self.name, text, self.options)
 
-    def columns(self, definition: Definition) -> list[tuple[str, ...]]:
+    def columns(self, definition: KindDefinition) -> list[tuple[str, ...]]:
         """The columns of the table that the definition covers."""
         return [column_path(definition.on)]
 
-    def most_values(self, definition: Definition) -> int | None:
+    def most_values(self, definition: KindDefinition) -> int | None:
         """Up to how many distinct values of its one column in a file it tells which a file holds.
 
         Advice on clustering simulates such kinds: they answer = and IN whatever the order of rows.
@@ -233,11 +233,11 @@ class IndexKind:
         """
         return None
 
-    def ahead(self, definition: Definition, file: FileFacts) -> Sequence[Range]:
+    def ahead(self, definition: KindDefinition, file: FileFacts) -> Sequence[Range]:
         """Byte ranges that `gather` reads, as far as they are known; builders fetch them ahead."""
         return ()
 
-    def gather(self, definition: Definition, file: FileFacts) -> Gathering | None:
+    def gather(self, definition: KindDefinition, file: FileFacts) -> Gathering | None:
         """A gathering for a file; None if the kind cannot index the file."""
         raise NotImplementedError
 
@@ -245,11 +245,11 @@ class IndexKind:
         """Reduces the rows of many files. A row that covers several files has ``file`` -1."""
         return rows
 
-    def concerns(self, definition: Definition, expression: BoundExpression) -> bool:
+    def concerns(self, definition: KindDefinition, expression: BoundExpression) -> bool:
         """Whether it could answer anything about the expression. Reads nothing."""
         return any(is_column(p.reference, definition.on) for p in predicates(expression))
 
-    def open(self, definition: Definition, payload: Payload) -> KindStatistics | None:
+    def open(self, definition: KindDefinition, payload: Payload) -> KindStatistics | None:
         """Opens the rows of all shards; None for a kind that prunes nothing."""
         raise NotImplementedError
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from bridge.errors import InvalidConfiguration
-from bridge.file_formats.statistics import LeafStatistics
+from bridge.formats.statistics import LeafStatistics
+from bridge.kernel.errors import InvalidConfiguration
 
 _TRUNCATE = re.compile(r"truncate\((\d{1,4})\)")
 FULL = -1

@@ -9,18 +9,18 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from bridge.errors import BridgeError, IndexKindFailed, LimitExceeded
 from bridge.expression.nodes import BoundExpression
 from bridge.expression.statistics import Mask
-from bridge.index import registry
-from bridge.index.kinds.definition import Definition
+from bridge.index.generations.manifest import Manifest
+from bridge.index.generations.store import IndexStore
+from bridge.index.kinds import registry
+from bridge.index.kinds.definition import KindDefinition
 from bridge.index.kinds.kind import IndexKind, KindStatistics, Ordinals
-from bridge.index.kinds.payload import Part, Payload, open_payload, rows_schema
-from bridge.index.local_cache import CachedIndex
-from bridge.index.manifest import Manifest
-from bridge.index.store import IndexStore
-from bridge.storage.local_errors import refuse_exhausted
-from bridge.types import Semantics
+from bridge.index.kinds.payload import Payload, ShardPart, open_payload, rows_schema
+from bridge.index.reading.local_cache import CachedIndex
+from bridge.kernel.errors import BridgeError, IndexKindFailed, LimitExceeded
+from bridge.kernel.types import Semantics
+from bridge.storage.local_disk.local_errors import refuse_exhausted
 
 _log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class OpenedKind:
     def __init__(
         self,
         kind: IndexKind,
-        definition: Definition,
+        definition: KindDefinition,
         load: Callable[[], Payload],
         compiled: CachedIndex,
     ) -> None:
@@ -168,7 +168,7 @@ def payload_loader(
             slots = np.full(each.num_files, -1, np.int64)
             mine = np.flatnonzero(shard == position)
             slots[slot[mine]] = mine
-            parts.append(Part(held.header, held.body, slots))
+            parts.append(ShardPart(held.header, held.body, slots))
         return open_payload(
             signature,
             schema,

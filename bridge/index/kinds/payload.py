@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import json
 import os
 import struct
@@ -31,12 +30,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from bridge.errors import IndexCorrupt, StorageFailure, StorageFull
-from bridge.index.pack import sync
-from bridge.storage.local_errors import refuse_exhausted
-from bridge.storage.mapped_file import MappedFile
+from bridge.formats.parquet.tables import table_from_bytes, table_to_bytes
+from bridge.index.reading.pack import sync
+from bridge.kernel.errors import IndexCorrupt, StorageFailure, StorageFull
+from bridge.storage.local_disk.local_errors import refuse_exhausted
+from bridge.storage.local_disk.mapped_file import MappedFile
 
 Int64 = npt.NDArray[np.int64]
 
@@ -68,7 +67,7 @@ class _Blob(Protocol):
 
 
 class _Store(Protocol):
-    """The index in storage, see `bridge.index.store.IndexStore`."""
+    """The index in storage, see `bridge.index.generations.store.IndexStore`."""
 
     def read_blob(self, blob: Any) -> bytes: ...
 
@@ -95,15 +94,13 @@ def header_bytes(rows: pa.Table, has_body: bool) -> tuple[bytes, bytes | None]:
         rows = rows.drop_columns(["body"])
         for field, values in zip(PLACE, (ends - lengths, lengths, sums), strict=True):
             rows = rows.append_column(field, pa.array(values))
-    sink = io.BytesIO()
-    pq.write_table(rows, sink, compression="zstd")
-    return sink.getvalue(), body
+    return table_to_bytes(rows), body
 
 
 def read_header(raw: bytes) -> pa.Table:
     """Reads a header. Errors: IndexCorrupt."""
     try:
-        return pq.read_table(pa.BufferReader(raw))
+        return table_from_bytes(raw)
     except pa.ArrowException as error:
         raise IndexCorrupt(f"an index file cannot be read: {error}", _REMEDY) from error
 
@@ -117,7 +114,7 @@ def with_bodies(header: pa.Table, body: bytes) -> pa.Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ShardPart:
     """A shard's share of a definition.
 
     Attributes:
@@ -302,7 +299,7 @@ def _spans(offsets: Int64, lengths: Int64) -> list[tuple[int, int]]:
 def open_payload(
     signature: str,
     schema: pa.Schema,
-    parts: Sequence[Part],
+    parts: Sequence[ShardPart],
     num_files: int,
     store: _Store,
     directory: Path,
@@ -346,7 +343,7 @@ def _mapped(path: Path) -> pa.Table | None:
         return None  # missing or damaged: write it again
 
 
-def _joined(parts: Sequence[Part], store: _Store) -> pa.Table:
+def _joined(parts: Sequence[ShardPart], store: _Store) -> pa.Table:
     tables: list[pa.Table] = []
     number = 0
     for part in parts:

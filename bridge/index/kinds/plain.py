@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bridge.file_formats.physical_column import PhysicalType
-from bridge.index.convert import convert
+from bridge.formats.physical_column import PhysicalType
+from bridge.index.generations.convert import convert, may_misread_scale
 from bridge.index.kinds.xxh64 import Hashes, hash_bytes, hash_fixed, hash_numbers
-from bridge.types import Kind, Semantics, Type, Value
+from bridge.kernel.types import Kind, Semantics, Type, Value
 
 _INTEGER = {"INT32": np.int32, "INT64": np.int64}
 BITS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INTEGER: 32, Kind.BIGINT: 64}
@@ -128,7 +128,7 @@ def _floats(stored: PhysicalType, value: float) -> tuple[bytes, ...] | None:
 
 def alike(stored: PhysicalType, target: Type, semantics: Semantics) -> bool:
     """Whether engines map stored values to values of the table's type one to one."""
-    if target.kind is Kind.CHAR:
+    if target.kind is Kind.CHAR or may_misread_scale(stored, target, semantics):
         return False
     empty: Any = np.empty(0, np.float64 if stored.is_floating else np.int64)
     if stored.holds == "bytes":

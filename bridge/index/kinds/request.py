@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bridge.errors import AmbiguousColumn, ColumnNotFound, InvalidConfiguration, UserError
 from bridge.expression.bind import Scope
 from bridge.expression.function_catalog import FUNCTIONS
 from bridge.expression.nodes import Call, Reference
-from bridge.file_formats.registry import file_format
-from bridge.index import registry
+from bridge.formats.registry import file_format
+from bridge.index.kinds import registry
 from bridge.index.kinds.definition import (
-    Definition,
     IndexSettings,
+    KindDefinition,
     column_path,
     column_text,
     column_texts,
 )
-from bridge.index.kinds.functions import parsed
+from bridge.index.kinds.functions import parse_stored
 from bridge.index.kinds.modes import parse_mode
-from bridge.table.model import Table
-from bridge.types import Field, Type
+from bridge.kernel.errors import AmbiguousColumn, ColumnNotFound, InvalidConfiguration, UserError
+from bridge.kernel.types import Field, Type
+from bridge.table.model import CatalogTable
 
 _OF_SINGLE_VALUES = ("bloom", "values")
 _OF_FUNCTIONS = ("bloom", "expression")
@@ -50,7 +50,7 @@ class RequestedIndexes:
         definitions = [registry.kind(name).define(text) for name, text in self.kinds]
         return held.adding(definitions).with_modes(dict(map(_mode, self.modes)))
 
-    def check(self, table: Table) -> RequestedIndexes:
+    def check(self, table: CatalogTable) -> RequestedIndexes:
         """Validates the request against the table's schema, before any file is read.
 
         Returns:
@@ -67,7 +67,7 @@ class RequestedIndexes:
         named._check(table, scope)
         return named
 
-    def _check(self, table: Table, scope: Scope) -> None:
+    def _check(self, table: CatalogTable, scope: Scope) -> None:
         for _, mode in map(_mode, self.modes):
             parse_mode(mode)
         modes = [column for column, _ in map(_mode, self.modes) if column != "*"]
@@ -92,7 +92,7 @@ class RequestedIndexes:
                     f"{'.'.join(path)} is a partition key", "partitions are pruned by its value"
                 )
 
-    def sifted(self, table: Table) -> tuple[RequestedIndexes, tuple[str, ...]]:
+    def sift(self, table: CatalogTable) -> tuple[RequestedIndexes, tuple[str, ...]]:
         """The valid part of the request, and the reasons why the rest is invalid.
 
         An outdated table property must not prevent a refresh.
@@ -157,7 +157,7 @@ def _has(scope: Scope, path: tuple[str, ...]) -> bool:
     return True
 
 
-def _once(definition: Definition, seen: dict[str, str]) -> None:
+def _once(definition: KindDefinition, seen: dict[str, str]) -> None:
     name = definition.name
     if definition.key in seen:
         raise InvalidConfiguration(
@@ -166,10 +166,10 @@ def _once(definition: Definition, seen: dict[str, str]) -> None:
     seen[definition.key] = name
 
 
-def _useful(definition: Definition, column: str, type: Type) -> None:
+def _useful(definition: KindDefinition, column: str, type: Type) -> None:
     """Errors: InvalidConfiguration: the index could answer no predicate."""
     over = definition.kind in _OF_FUNCTIONS and "(" in definition.on
-    call = parsed(definition.on) if over else None
+    call = parse_stored(definition.on) if over else None
     if call is None and definition.kind in _OF_SINGLE_VALUES and type.is_nested:
         raise InvalidConfiguration(
             f"{definition.name}: {column} is {type}, and no predicate on it is answered by one",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bridge.errors import InvalidConfiguration
-from bridge.file_formats.physical_column import PhysicalType
+from bridge.formats.physical_column import PhysicalType
 from bridge.index.kinds.definition import column_path
 from bridge.index.kinds.kind import FileFacts
+from bridge.kernel.errors import InvalidConfiguration
 
 
 @dataclass(frozen=True, slots=True)

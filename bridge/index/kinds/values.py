@@ -17,21 +17,22 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.errors import InvalidConfiguration
 from bridge.expression.bounds import arrow_scalar, compare
+from bridge.expression.computed import MOST_VALUES, decide
 from bridge.expression.function_catalog import columns_of, innermost
 from bridge.expression.nodes import (
     BoundCall,
+    BoundComputed,
     BoundExpression,
     BoundPredicate,
     BoundReference,
     Op,
 )
 from bridge.expression.statistics import Mask
-from bridge.file_formats.physical_column import PhysicalColumn, PhysicalType, parse_key
-from bridge.index.convert import convert, holds
-from bridge.index.kinds.canonical import canonical, distinct, packed, unpacked
-from bridge.index.kinds.definition import Definition
+from bridge.formats.physical_column import PhysicalColumn, PhysicalType, parse_key
+from bridge.index.generations.convert import convert, holds
+from bridge.index.kinds.canonical import canonical, distinct, pack_values, unpack_values
+from bridge.index.kinds.definition import KindDefinition
 from bridge.index.kinds.functions import evaluate
 from bridge.index.kinds.kind import (
     STORED,
@@ -46,7 +47,8 @@ from bridge.index.kinds.kind import (
 from bridge.index.kinds.payload import Payload
 from bridge.index.kinds.plain import BITS
 from bridge.index.kinds.source import column_source
-from bridge.types import Kind, NanOrder, Semantics, Type, Value, whole_number
+from bridge.kernel.errors import InvalidConfiguration
+from bridge.kernel.types import Kind, NanOrder, Semantics, Type, Value, whole_number
 
 _STORED = {
     **dict.fromkeys((Kind.STRING, Kind.VARCHAR), PhysicalType("BYTE_ARRAY", "string")),
@@ -74,7 +76,7 @@ class Values(IndexKind):
         ]
     )
 
-    def define(self, text: str) -> Definition:
+    def define(self, text: str) -> KindDefinition:
         found = super().define(text)
         for name in self.options:
             if not whole_number(found.option(name)):
@@ -84,21 +86,21 @@ class Values(IndexKind):
         column_source(found.on)
         return found
 
-    def gather(self, definition: Definition, file: FileFacts) -> _Gathering | None:
+    def gather(self, definition: KindDefinition, file: FileFacts) -> _Gathering | None:
         found = column_source(definition.on).attach(file)
         if found is None or found[1].holds == "none":
             return None
         limits = int(definition.option("limit")), int(definition.option("max_bytes"))
         return _Gathering(found[0], file.leaves[found[0]], limits, file.legacy)
 
-    def most_values(self, definition: Definition) -> int | None:
+    def most_values(self, definition: KindDefinition) -> int | None:
         return int(definition.option("limit"))
 
-    def concerns(self, definition: Definition, expression: BoundExpression) -> bool:
+    def concerns(self, definition: KindDefinition, expression: BoundExpression) -> bool:
         columns = (c for p in predicates(expression) for c in columns_of(p.reference))
         return any(is_column(c, definition.on) for c in columns)
 
-    def open(self, definition: Definition, payload: Payload) -> ValueLists:
+    def open(self, definition: KindDefinition, payload: Payload) -> ValueLists:
         return ValueLists(payload, definition.on)
 
 
@@ -138,7 +140,9 @@ class _Gathering:
         if self._over:
             return
         values = (
-            packed(self._values) if self._values is not None else pa.array([], pa.large_binary())
+            pack_values(self._values)
+            if self._values is not None
+            else pa.array([], pa.large_binary())
         )
         if (pc.sum(pc.binary_length(values)).as_py() or 0) <= self._bytes:
             yield {"stored": self._key, "values": values.to_pylist(), "nan": self._nan}
@@ -169,7 +173,7 @@ class ValueLists:
 
     def __init__(self, payload: Payload, on: str) -> None:
         self._payload, self._on = payload, on
-        self._joined: dict[tuple[Type, bool], _Lists | None] = {}
+        self._joined: dict[tuple[Type, tuple[bool, bool]], _Lists | None] = {}
         self._lock = threading.Lock()
 
     def never(
@@ -184,7 +188,9 @@ class ValueLists:
         lists = self._lists(columns[0], semantics)
         if lists is None:
             return None
-        if isinstance(reference, BoundCall):
+        if isinstance(reference, BoundComputed):
+            satisfied = _of_computed(expression, reference, lists.dictionary)
+        elif isinstance(reference, BoundCall):
             satisfied = _of_function(expression, reference, lists.dictionary, semantics)
         else:
             satisfied = _satisfied(expression, lists.dictionary, semantics)
@@ -199,14 +205,15 @@ class ValueLists:
 
     def _nan(self, predicate: BoundPredicate, lists: _Lists, semantics: Semantics) -> Mask:
         """Files with a NaN that satisfies the predicate."""
-        always = predicate.op in (Op.NE, Op.NOT_IN, Op.IS_NAN)
+        computed = isinstance(predicate.reference, BoundComputed)
+        always = computed or predicate.op in (Op.NE, Op.NOT_IN, Op.IS_NAN)
         largest = semantics.nan is NanOrder.LARGEST
         if always or (largest and predicate.op in (Op.GT, Op.GE)):
             return lists.nan
         return np.zeros(len(lists.nan), np.bool_)
 
     def _lists(self, reference: BoundReference, semantics: Semantics) -> _Lists | None:
-        key = reference.type, semantics.raw_timestamps
+        key = reference.type, semantics.reading
         with self._lock:
             if key not in self._joined:
                 self._joined[key] = _join(self._payload, reference.type, semantics)
@@ -225,7 +232,7 @@ def _join(payload: Payload, target: Type, semantics: Semantics) -> _Lists | None
         lists = lists.chunk(0) if isinstance(lists, pa.ChunkedArray) else lists
         lengths = pc.list_value_length(lists).to_numpy().astype(np.int64)
         ordinal = payload.ordinal[rows]
-        flat = unpacked(stored, lists.flatten())
+        flat = unpack_values(stored, lists.flatten())
         converted = convert(stored, target, semantics, flat, flat)
         if converted is None:
             continue
@@ -305,6 +312,19 @@ def _of_function(
     found = ~sure
     found[sure] = satisfied
     return found
+
+
+def _of_computed(predicate: BoundPredicate, called: BoundComputed, dictionary: Any) -> Mask | None:
+    """Which values satisfy an expression, or may; None if NULL does, which no list holds."""
+    (column,) = columns_of(called)
+    if decide(predicate, [None]) is not False or len(dictionary) > MOST_VALUES:
+        return None
+    values = dictionary.tolist() if isinstance(dictionary, np.ndarray) else dictionary.to_pylist()
+    if column.type.kind is Kind.BOOLEAN:
+        values = [bool(v) for v in values]
+    elif column.type.kind is Kind.DECIMAL and not isinstance(dictionary, np.ndarray):
+        return None
+    return np.array([decide(predicate, [v]) is not False for v in values], np.bool_)
 
 
 def _satisfied(predicate: BoundPredicate, dictionary: Any, semantics: Semantics) -> Mask | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bridge.errors import TableChanged
+from bridge.kernel.errors import TableChanged
 from bridge.planner.scan_context import ScanContext
 from bridge.table.slices import SliceBatch
 

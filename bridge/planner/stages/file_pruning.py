@@ -7,17 +7,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
+from typing import Protocol
 
 import numpy as np
 
 from bridge.expression.nodes import BoundExpression, BoundFalse, BoundTrue
 from bridge.expression.residual import references
 from bridge.expression.statistics import Mask
+from bridge.index.kinds.kind import Ordinals
 from bridge.planner.attributes import keep_by_attributes, split_by_source
-from bridge.planner.file_pruner import FilePruner, Index
+from bridge.planner.file_pruner import Index
 from bridge.planner.partitions import PARTITION_COLUMN, partition_residual, split_by_keys
 from bridge.planner.scan_context import ScanContext
 from bridge.table.slices import SliceBatch
+
+
+class _Keep(Protocol):
+    def __call__(
+        self, batch: SliceBatch, predicate: BoundExpression, *, positions: Ordinals | None
+    ) -> Mask | None:
+        """False where a slice of the batch, or at the positions, is dropped; None keeps all."""
+        ...
 
 
 def prune_files(context: ScanContext, batches: Iterator[SliceBatch]) -> Iterator[SliceBatch]:
@@ -61,9 +72,15 @@ def prune_batch(
             continue
         assert pruner is not None
         before, started = kept, time.perf_counter()
-        kept = before.filter(_keep(context, before, data, pruner, index))
+        kept = before.filter(_keep(context, before, data, partial(pruner.keep, index=index)))
         if count:
             context.counter(index, data).count(before, kept, started)
+    own = context.own_bounds
+    if own is not None and len(kept) and own.concerns(kept, data):
+        before, started = kept, time.perf_counter()
+        kept = before.filter(_keep(context, before, data, own.keep))
+        if count:
+            context.counter(own, data).count(before, kept, started)
     return kept
 
 
@@ -73,7 +90,7 @@ def _by_partitions(
     """The slices of partitions that may match, and the conjuncts that are still to evaluate."""
     if not any(r.partition or r.path[0] == PARTITION_COLUMN for r in references(predicate)):
         return batch, predicate
-    wrong = context.excluded(batch.partitions, predicate)
+    wrong = context.exclude(batch.partitions, predicate)
     left = batch.filter(~wrong[batch.partition]) if wrong.any() else batch
     return left, split_by_keys(predicate)[1]
 
@@ -82,23 +99,22 @@ def _keep(
     context: ScanContext,
     batch: SliceBatch,
     predicate: BoundExpression,
-    pruner: FilePruner,
-    index: Index,
+    keep_of: _Keep,
 ) -> Mask | None:
     """Prunes partition by partition where their values leave different residual predicates."""
     if not any(r.partition or r.path[0] == PARTITION_COLUMN for r in references(predicate)):
-        return pruner.keep(batch, predicate, index)
+        return keep_of(batch, predicate, positions=None)
     residuals = _residuals(context, batch, predicate)
     same = all(r == residuals[0] for r in residuals[1:])
     if same and not isinstance(residuals[0], BoundFalse):
-        return pruner.keep(batch, residuals[0], index)
+        return keep_of(batch, residuals[0], positions=None)
     keep = np.ones(len(batch), np.bool_)
     for i, left in enumerate(residuals):
         inside = np.flatnonzero(batch.partition == i)
         if isinstance(left, BoundFalse):
             keep[inside] = False
             continue
-        mask = pruner.keep(batch, left, index, inside)
+        mask = keep_of(batch, left, positions=inside)
         if mask is not None:
             keep[inside] = mask
     return keep

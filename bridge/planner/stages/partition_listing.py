@@ -1,13 +1,15 @@
 """The first stage: fetches the partitions that survive pruning, and lists their slices.
 
-Dynamic filters on partition keys prune the names before anything is fetched or listed. A filter
-that arrives late still prunes the partitions that follow.
+Dynamic filters on partition keys prune the names before anything is fetched or listed, and so do
+the index's entries where it has the scan's file set. A filter that arrives late still prunes the
+partitions that follow.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import compress
 
@@ -15,10 +17,11 @@ import numpy as np
 
 from bridge.expression.nodes import BoundExpression, BoundFalse, BoundTrue
 from bridge.expression.statistics import Mask
-from bridge.planner.partitions import PartitionSelection, excluded, select_partitions
-from bridge.planner.report import StageCounter
+from bridge.planner.partition_bounds import prune_by_files
+from bridge.planner.partitions import PartitionSelection, exclude_partitions, select_partitions
+from bridge.planner.reports.report import StageCounter
 from bridge.planner.scan_context import ScanContext
-from bridge.storage.requests import counting
+from bridge.storage.reading.requests import counting
 from bridge.table.model import Partition, PartitionBatch
 from bridge.table.slices import SliceBatch
 
@@ -48,7 +51,8 @@ def list_partitions(context: ScanContext, _batches: Iterator[SliceBatch]) -> Ite
     if none:
         return
     _count_views(context)
-    for batch in _partitions(context, selection):
+    left = replace(selection, names=prune_by_files(context, selection.names))
+    for batch in _partitions(context, left):
         listed = snapshot.slices(batch, context.columns)
         while True:
             started = time.perf_counter()
@@ -143,7 +147,7 @@ class _KeyFilters:
         started, context = time.perf_counter(), self._context
         values = [self._values.get(name, ()) for name in names]
         keys, semantics = context.table.partition_keys, context.request.semantics
-        never = excluded(names, values, keys, filters, semantics)
+        never = exclude_partitions(names, values, keys, filters, semantics)
         self._dropped += int(np.count_nonzero(never))
         counter = context.counters.filtered_partitions
         counter.total, counter.kept = self._total, self._total - self._dropped

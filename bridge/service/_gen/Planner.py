@@ -90,14 +90,6 @@ class Iface(object):
         """
         pass
 
-    def explain(self, request):
-        """
-        Parameters:
-         - request
-
-        """
-        pass
-
     def close_plan(self, handle):
         """
         Parameters:
@@ -451,40 +443,6 @@ class Client(Iface):
             raise result.failure
         raise TApplicationException(TApplicationException.MISSING_RESULT, "next_splits failed: unknown result")
 
-    def explain(self, request):
-        """
-        Parameters:
-         - request
-
-        """
-        self.send_explain(request)
-        return self.recv_explain()
-
-    def send_explain(self, request):
-        self._oprot.writeMessageBegin('explain', TMessageType.CALL, self._seqid)
-        args = explain_args()
-        args.request = request
-        args.write(self._oprot)
-        self._oprot.writeMessageEnd()
-        self._oprot.trans.flush()
-
-    def recv_explain(self):
-        iprot = self._iprot
-        (fname, mtype, rseqid) = iprot.readMessageBegin()
-        if mtype == TMessageType.EXCEPTION:
-            x = TApplicationException()
-            x.read(iprot)
-            iprot.readMessageEnd()
-            raise x
-        result = explain_result()
-        result.read(iprot)
-        iprot.readMessageEnd()
-        if result.success is not None:
-            return result.success
-        if result.failure is not None:
-            raise result.failure
-        raise TApplicationException(TApplicationException.MISSING_RESULT, "explain failed: unknown result")
-
     def close_plan(self, handle):
         """
         Parameters:
@@ -744,7 +702,6 @@ class Processor(Iface, TProcessor):
         self._processMap["plan"] = Processor.process_plan
         self._processMap["apply_dynamic_filter"] = Processor.process_apply_dynamic_filter
         self._processMap["next_splits"] = Processor.process_next_splits
-        self._processMap["explain"] = Processor.process_explain
         self._processMap["close_plan"] = Processor.process_close_plan
         self._processMap["aggregate"] = Processor.process_aggregate
         self._processMap["get_statistics"] = Processor.process_get_statistics
@@ -975,32 +932,6 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.EXCEPTION
             result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("next_splits", msg_type, seqid)
-        result.write(oprot)
-        oprot.writeMessageEnd()
-        oprot.trans.flush()
-
-    def process_explain(self, seqid, iprot, oprot):
-        args = explain_args()
-        args.read(iprot)
-        iprot.readMessageEnd()
-        result = explain_result()
-        try:
-            result.success = self._handler.explain(args.request)
-            msg_type = TMessageType.REPLY
-        except TTransport.TTransportException:
-            raise
-        except BridgeFailure as failure:
-            msg_type = TMessageType.REPLY
-            result.failure = failure
-        except TApplicationException as ex:
-            logging.exception('TApplication exception in handler')
-            msg_type = TMessageType.EXCEPTION
-            result = ex
-        except Exception:
-            logging.exception('Unexpected exception in handler')
-            msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
-        oprot.writeMessageBegin("explain", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
         oprot.trans.flush()
@@ -2584,166 +2515,6 @@ class next_splits_result(object):
 all_structs.append(next_splits_result)
 next_splits_result.thrift_spec = (
     (0, TType.STRUCT, 'success', [SplitBatch, None], None, ),  # 0
-    (1, TType.STRUCT, 'failure', [BridgeFailure, None], None, ),  # 1
-)
-
-
-class explain_args(object):
-    """
-    Attributes:
-     - request
-
-    """
-
-    __slots__ = (
-        'request',
-    )
-
-
-    def __init__(self, request=None,):
-        self.request = request
-
-    def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
-            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
-            return
-        iprot.readStructBegin()
-        while True:
-            (fname, ftype, fid) = iprot.readFieldBegin()
-            if ftype == TType.STOP:
-                break
-            if fid == 1:
-                if ftype == TType.STRUCT:
-                    self.request = PlanRequest()
-                    self.request.read(iprot)
-                else:
-                    iprot.skip(ftype)
-            else:
-                iprot.skip(ftype)
-            iprot.readFieldEnd()
-        iprot.readStructEnd()
-
-    def write(self, oprot):
-        if oprot._fast_encode is not None and self.thrift_spec is not None:
-            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
-            return
-        oprot.writeStructBegin('explain_args')
-        if self.request is not None:
-            oprot.writeFieldBegin('request', TType.STRUCT, 1)
-            self.request.write(oprot)
-            oprot.writeFieldEnd()
-        oprot.writeFieldStop()
-        oprot.writeStructEnd()
-
-    def validate(self):
-        return
-
-    def __repr__(self):
-        L = ['%s=%r' % (key, getattr(self, key))
-             for key in self.__slots__]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
-
-    def __eq__(self, other):
-        if not isinstance(other, self.__class__):
-            return False
-        for attr in self.__slots__:
-            my_val = getattr(self, attr)
-            other_val = getattr(other, attr)
-            if my_val != other_val:
-                return False
-        return True
-
-    def __ne__(self, other):
-        return not (self == other)
-all_structs.append(explain_args)
-explain_args.thrift_spec = (
-    None,  # 0
-    (1, TType.STRUCT, 'request', [PlanRequest, None], None, ),  # 1
-)
-
-
-class explain_result(object):
-    """
-    Attributes:
-     - success
-     - failure
-
-    """
-
-    __slots__ = (
-        'success',
-        'failure',
-    )
-
-
-    def __init__(self, success=None, failure=None,):
-        self.success = success
-        self.failure = failure
-
-    def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
-            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
-            return
-        iprot.readStructBegin()
-        while True:
-            (fname, ftype, fid) = iprot.readFieldBegin()
-            if ftype == TType.STOP:
-                break
-            if fid == 0:
-                if ftype == TType.STRING:
-                    self.success = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 1:
-                if ftype == TType.STRUCT:
-                    self.failure = BridgeFailure()
-                    self.failure.read(iprot)
-                else:
-                    iprot.skip(ftype)
-            else:
-                iprot.skip(ftype)
-            iprot.readFieldEnd()
-        iprot.readStructEnd()
-
-    def write(self, oprot):
-        if oprot._fast_encode is not None and self.thrift_spec is not None:
-            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
-            return
-        oprot.writeStructBegin('explain_result')
-        if self.success is not None:
-            oprot.writeFieldBegin('success', TType.STRING, 0)
-            oprot.writeString(self.success.encode('utf-8') if sys.version_info[0] == 2 else self.success)
-            oprot.writeFieldEnd()
-        if self.failure is not None:
-            oprot.writeFieldBegin('failure', TType.STRUCT, 1)
-            self.failure.write(oprot)
-            oprot.writeFieldEnd()
-        oprot.writeFieldStop()
-        oprot.writeStructEnd()
-
-    def validate(self):
-        return
-
-    def __repr__(self):
-        L = ['%s=%r' % (key, getattr(self, key))
-             for key in self.__slots__]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
-
-    def __eq__(self, other):
-        if not isinstance(other, self.__class__):
-            return False
-        for attr in self.__slots__:
-            my_val = getattr(self, attr)
-            other_val = getattr(other, attr)
-            if my_val != other_val:
-                return False
-        return True
-
-    def __ne__(self, other):
-        return not (self == other)
-all_structs.append(explain_result)
-explain_result.thrift_spec = (
-    (0, TType.STRING, 'success', 'UTF8', None, ),  # 0
     (1, TType.STRUCT, 'failure', [BridgeFailure, None], None, ),  # 1
 )
 

@@ -2090,6 +2090,8 @@ class SkippableFiles(object):
      - files
      - dropped
      - notes
+     - by_index
+     - unnamed
 
     """
 
@@ -2102,10 +2104,12 @@ class SkippableFiles(object):
         'files',
         'dropped',
         'notes',
+        'by_index',
+        'unnamed',
     )
 
 
-    def __init__(self, protocol=None, generation=None, known=None, skipped=None, root=None, files=None, dropped=None, notes=None,):
+    def __init__(self, protocol=None, generation=None, known=None, skipped=None, root=None, files=None, dropped=None, notes=None, by_index=None, unnamed=None,):
         self.protocol = protocol
         self.generation = generation
         self.known = known
@@ -2114,6 +2118,8 @@ class SkippableFiles(object):
         self.files = files
         self.dropped = dropped
         self.notes = notes
+        self.by_index = by_index
+        self.unnamed = unnamed
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -2174,6 +2180,22 @@ class SkippableFiles(object):
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
+            elif fid == 10:
+                if ftype == TType.MAP:
+                    self.by_index = {}
+                    (_ktype136, _vtype137, _size135) = iprot.readMapBegin()
+                    for _i139 in range(_size135):
+                        _key140 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val141 = iprot.readI64()
+                        self.by_index[_key140] = _val141
+                    iprot.readMapEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 11:
+                if ftype == TType.I64:
+                    self.unnamed = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -2221,6 +2243,18 @@ class SkippableFiles(object):
             for iter136 in self.notes:
                 oprot.writeString(iter136.encode('utf-8') if sys.version_info[0] == 2 else iter136)
             oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.by_index is not None:
+            oprot.writeFieldBegin('by_index', TType.MAP, 10)
+            oprot.writeMapBegin(TType.STRING, TType.I64, len(self.by_index))
+            for _kiter142, _viter143 in self.by_index.items():
+                oprot.writeString(_kiter142.encode('utf-8') if sys.version_info[0] == 2 else _kiter142)
+                oprot.writeI64(_viter143)
+            oprot.writeMapEnd()
+            oprot.writeFieldEnd()
+        if self.unnamed is not None:
+            oprot.writeFieldBegin('unnamed', TType.I64, 11)
+            oprot.writeI64(self.unnamed)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -2539,6 +2573,8 @@ SkippableFiles.thrift_spec = (
     (7, TType.STRING, 'files', 'BINARY', None, ),  # 7
     (8, TType.LIST, 'dropped', (TType.STRING, 'UTF8', False), None, ),  # 8
     (9, TType.LIST, 'notes', (TType.STRING, 'UTF8', False), None, ),  # 9
+    (10, TType.MAP, 'by_index', (TType.STRING, 'UTF8', TType.I64, None, False), None, ),  # 10
+    (11, TType.I64, 'unnamed', None, None, ),  # 11
 )
 all_structs.append(IndexedTables)
 IndexedTables.thrift_spec = (

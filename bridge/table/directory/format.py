@@ -6,19 +6,18 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from bridge.errors import ReadVersionUnsupported, SnapshotExpired
+from bridge.kernel.errors import ReadVersionUnsupported, SnapshotExpired
 from bridge.storage.port import Storage
+from bridge.table.directory.discovered import Discovered, list_directories
+from bridge.table.directory.freshness import Cached, Indexed, Live
 from bridge.table.directory.snapshot import (
     CachedSnapshot,
     DirectorySnapshot,
     IndexedSnapshot,
     LiveSnapshot,
 )
-from bridge.table.discovered import Discovered, list_directories
-from bridge.table.freshness import Cached, Indexed, Live
-from bridge.table.model import Table
+from bridge.table.model import CatalogTable
 from bridge.table.read_version import NEWEST, ReadVersion
-from bridge.table.slices import IndexFiles
 from bridge.table.snapshot import TableContext
 
 _GENERATION = re.compile(r"generation:(\d{1,12})")
@@ -35,7 +34,7 @@ class DirectoryFormat:
         return True
 
     def snapshot(
-        self, table: Table, read: ReadVersion, context: TableContext, id: str = ""
+        self, table: CatalogTable, read: ReadVersion, context: TableContext, id: str = ""
     ) -> DirectorySnapshot:
         """The file set, obtained as the freshness requires.
 
@@ -65,9 +64,9 @@ class DirectoryFormat:
         return list_directories(storage, location, threads=threads)
 
 
-def _open(table: Table, context: TableContext) -> DirectorySnapshot:
+def _open(table: CatalogTable, context: TableContext) -> DirectorySnapshot:
     match context.freshness:
-        case Indexed() if context.index is not None and _tells_all(table, context.index):
+        case Indexed() if context.index is not None and context.index.complete:
             return IndexedSnapshot(table, context, context.index)
         case Cached():
             return CachedSnapshot(table, context)
@@ -76,9 +75,4 @@ def _open(table: Table, context: TableContext) -> DirectorySnapshot:
             return LiveSnapshot(table, context)
 
 
-def _tells_all(table: Table, index: IndexFiles) -> bool:
-    """Whether the generation names every file of the table.
-
-    No build may be in progress, and every partition that owns a file must be known.
-    """
-    return index.complete and (index.knows_owners or not table.partition_keys)
+TABLE_FORMAT = DirectoryFormat()

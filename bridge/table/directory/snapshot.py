@@ -20,11 +20,11 @@ from bridge.storage.port import (
     same_state,
 )
 from bridge.storage.uri import join
-from bridge.table.freshness import Live, max_age
-from bridge.table.model import OneBatch, Partition, PartitionBatch, PartitionFetch, Table
-from bridge.table.recipes import bound
-from bridge.table.root_listing import TableTree
-from bridge.table.shared_listings import Listing, ListingStream, gather
+from bridge.table.directory.freshness import Live, max_age
+from bridge.table.directory.root_listing import TableTree
+from bridge.table.directory.shared_listings import Listing, ListingStream, gather
+from bridge.table.model import CatalogTable, OneBatch, Partition, PartitionBatch, PartitionFetch
+from bridge.table.recipes import drop_foreign_ordinals
 from bridge.table.slices import (
     IndexFiles,
     Int32Array,
@@ -46,7 +46,7 @@ class DirectorySnapshot:
     committed = False
     plans_without_io = False
 
-    def __init__(self, table: Table, context: TableContext) -> None:
+    def __init__(self, table: CatalogTable, context: TableContext) -> None:
         self.table = table
         self.row_filter: Expression = AlwaysTrue()
         self.id = ""
@@ -189,7 +189,7 @@ class DirectorySnapshot:
         )
 
     def _bound(self, slices: SliceBatch) -> SliceBatch:
-        return bound(slices, self.table.columns)
+        return drop_foreign_ordinals(slices, self.table.columns)
 
     def _streamed(
         self, listing: ListingStream, partitions: tuple[Partition, ...]
@@ -271,7 +271,7 @@ class DirectorySnapshot:
 class LiveSnapshot(DirectorySnapshot):
     """Storage is listed once per query."""
 
-    def __init__(self, table: Table, context: TableContext) -> None:
+    def __init__(self, table: CatalogTable, context: TableContext) -> None:
         super().__init__(table, replace(context, freshness=Live()))
 
     def _begin(self) -> None:
@@ -325,13 +325,17 @@ class CachedSnapshot(DirectorySnapshot):
 class IndexedSnapshot(DirectorySnapshot):
     """The file set of an index generation; a partition that has moved since is listed."""
 
-    def __init__(self, table: Table, context: TableContext, index: IndexFiles) -> None:
+    def __init__(self, table: CatalogTable, context: TableContext, index: IndexFiles) -> None:
         super().__init__(table, context)
         self.index = index
         self.id = f"generation:{index.generation}"
         self.plans_without_io = not table.partition_keys
         self._generation = index
         self._listed_with = Live()
+
+    @property
+    def file_set(self) -> IndexFiles | None:
+        return None if self._is_clustered else self._generation
 
     def slices(self, batch: PartitionBatch, columns: Columns) -> Iterator[SliceBatch]:
         partitions = batch.partitions

@@ -10,14 +10,6 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 
-from bridge.errors import (
-    FileUnreadable,
-    ReadVersionNotFound,
-    ReadVersionUnsupported,
-    SchemaConflict,
-    SnapshotExpired,
-    UnsupportedTable,
-)
 from bridge.expression.nodes import (
     AlwaysFalse,
     AlwaysTrue,
@@ -27,17 +19,23 @@ from bridge.expression.nodes import (
     Predicate,
     Reference,
 )
+from bridge.kernel.errors import (
+    FileUnreadable,
+    ReadVersionNotFound,
+    ReadVersionUnsupported,
+    SchemaConflict,
+    SnapshotExpired,
+    UnsupportedTable,
+)
+from bridge.kernel.types import STRING
 from bridge.storage.port import FileTable, Storage
-from bridge.table.discovered import Discovered, combine, summarise
-from bridge.table.freshness import max_age
-from bridge.table.hudi.avro_schema import META_COLUMNS, avro_columns
-from bridge.table.hudi.columns import KeySource, layout
-from bridge.table.hudi.evolved_slices import Evolution, evolve
-from bridge.table.hudi.file_slices import FileSlices
-from bridge.table.hudi.file_system_view import FileSystemView
+from bridge.table.directory.discovered import Discovered, combine, summarise
+from bridge.table.directory.freshness import max_age
+from bridge.table.hudi.files.evolved_slices import Evolution, evolve
+from bridge.table.hudi.files.file_slices import FileSlices
+from bridge.table.hudi.files.file_system_view import FileSystemView
 from bridge.table.hudi.incremental import changes_between
-from bridge.table.hudi.instants import instant_at
-from bridge.table.hudi.merging import (
+from bridge.table.hudi.merging.merging import (
     field_names,
     has_defaults,
     merges_whole_records,
@@ -45,13 +43,15 @@ from bridge.table.hudi.merging import (
     repairs_times,
 )
 from bridge.table.hudi.open_tables import NEWEST, OpenTable, OpenTables, Version
+from bridge.table.hudi.schema.avro_schema import META_COLUMNS, avro_columns
+from bridge.table.hudi.schema.columns import KeySource, layout
 from bridge.table.hudi.snapshot import HudiSnapshot
 from bridge.table.hudi.table_config import TableType
-from bridge.table.hudi.timeline import Timeline
-from bridge.table.model import Column, Table, TableName
+from bridge.table.hudi.timeline.instants import instant_at
+from bridge.table.hudi.timeline.timeline import HudiTimeline
+from bridge.table.model import CatalogTable, Column, TableName
 from bridge.table.read_version import AsOfTime, AsOfVersion, ChangesBetween, Newest, ReadVersion
 from bridge.table.snapshot import MergedSlice, TableContext, WrittenFiles
-from bridge.types import STRING
 
 _PACKAGES = ("org.apache.hudi.", "com.uber.hoodie.")
 _READ_OPTIMIZED = "hoodie.query.as.ro.table"
@@ -93,7 +93,7 @@ class HudiFormat:
         return lowered.get("spark.sql.sources.provider") == "hudi"
 
     def snapshot(
-        self, table: Table, read: ReadVersion, context: TableContext, id: str = ""
+        self, table: CatalogTable, read: ReadVersion, context: TableContext, id: str = ""
     ) -> HudiSnapshot:
         if read.segments:
             raise ReadVersionUnsupported(
@@ -115,7 +115,7 @@ class HudiFormat:
 
     def _snapshot(
         self,
-        table: Table,
+        table: CatalogTable,
         read: ReadVersion,
         context: TableContext,
         id: str,
@@ -148,11 +148,14 @@ class HudiFormat:
         evolution = self._evolution(planned.table, opened, view, slices, instant)
         snapshot = HudiSnapshot(planned, view, slices, context, state, instant, evolution, until)
         snapshot.row_filter = filter
+        if evolution is None and view.config.base_format == "parquet":
+            schema_text = view.schema(version.as_of) or ""
+            snapshot.own_bounds = opened.bounds(view, schema_text, slices)
         return snapshot
 
     def _evolution(
         self,
-        table: Table,
+        table: CatalogTable,
         opened: OpenTable,
         view: FileSystemView,
         slices: FileSlices,
@@ -201,7 +204,7 @@ class HudiFormat:
         literals = tuple(Literal(i.encode(), STRING) for i in instants)
         return found.slices, Predicate(Op.IN, Reference((_COMMIT_TIME,)), literals), end
 
-    def _version(self, table: Table, read: ReadVersion, view: FileSystemView) -> Version:
+    def _version(self, table: CatalogTable, read: ReadVersion, view: FileSystemView) -> Version:
         match read.point:
             case Newest() | ChangesBetween():
                 return NEWEST
@@ -214,7 +217,7 @@ class HudiFormat:
     def read_slice(self, storage: Storage, slice: MergedSlice, schema: pa.Schema) -> pa.Table:
         return read_merged(storage, slice, schema)
 
-    def written_files(self, table: Table, context: TableContext) -> WrittenFiles:
+    def written_files(self, table: CatalogTable, context: TableContext) -> WrittenFiles:
         opened = self._tables.get(context.storage, table.location)
         view = opened.view(max_age(context.freshness))
         history = opened.schema_history(view)
@@ -243,7 +246,7 @@ class HudiFormat:
         files = FileTable(paths, slices.base_sizes, np.zeros(len(based), np.int64)).filter(based)
         return Discovered(location, combine([summarise(files, location)]))
 
-    def define(self, name: TableName, location: str, storage: Storage) -> Table:
+    def define(self, name: TableName, location: str, storage: Storage) -> CatalogTable:
         opened = self._tables.get(storage, location)
         view = opened.view()
         config = view.config
@@ -259,7 +262,7 @@ class HudiFormat:
         elif len(keys) < len(fields):
             keys = ()
         own = tuple(c for c in held if c not in keys)
-        table = Table(
+        table = CatalogTable(
             name, own, keys, location, config.base_format, dict(config.properties), self.name
         )
         slices = opened.slices(view)
@@ -291,13 +294,13 @@ def _state(view: FileSystemView) -> str:
     return f"{_REQUESTED}{last}:{_set_until(timeline, last)}"
 
 
-def _set_until(timeline: Timeline, last: str) -> str:
+def _set_until(timeline: HudiTimeline, last: str) -> str:
     """Tells sets of completed instants apart: their number alone may stay the same."""
     known = sorted(i for i in timeline.completed if i <= last)
     return f"{len(known)}-{crc32(','.join(known).encode()):08x}"
 
 
-def _reopened(table: Table, view: FileSystemView, version: Version, id: str) -> Version:
+def _reopened(table: CatalogTable, view: FileSystemView, version: Version, id: str) -> Version:
     """The version that a snapshot had when it was opened. Errors: SnapshotExpired."""
     completed = view.timeline.completed
     if id.startswith(_COMPLETED) and view.config.completes:
@@ -321,7 +324,7 @@ def _reopened(table: Table, view: FileSystemView, version: Version, id: str) -> 
     )
 
 
-def is_read_optimized(table: Table, view: FileSystemView) -> bool:
+def is_read_optimized(table: CatalogTable, view: FileSystemView) -> bool:
     """Whether a name in the metastore stands for base files alone (``t_ro``)."""
     if view.config.table_type is not TableType.MERGE_ON_READ:
         return False
@@ -341,3 +344,6 @@ def _schema(view: FileSystemView, as_of: str | None) -> tuple[Column, ...]:
     if view.config.has_meta_fields:
         return columns
     return tuple(c for c in columns if c.name not in META_COLUMNS)
+
+
+TABLE_FORMAT = HudiFormat()

@@ -12,18 +12,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
-from bridge.errors import InvalidRequest, ReadVersionNotFound
-from bridge.table.hudi.commit_metadata import CommitMetadata
-from bridge.table.hudi.file_names import parse_names
-from bridge.table.hudi.file_slices import FileSlices
-from bridge.table.hudi.file_system_view import FileListing, FileSystemView
-from bridge.table.hudi.pending_writes import refuse_open
+from bridge.kernel.errors import InvalidRequest, ReadVersionNotFound
+from bridge.table.hudi.files.file_names import parse_names
+from bridge.table.hudi.files.file_slices import FileSlices
+from bridge.table.hudi.files.file_system_view import FileListing, FileSystemView
+from bridge.table.hudi.timeline.commit_metadata import CommitMetadata
+from bridge.table.hudi.timeline.pending_writes import refuse_open
 
 _NO_ROWS = frozenset({"COMPACT", "LOG_COMPACT", "INDEX"})
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class HudiChanges:
     """What changed in a range.
 
     Attributes:
@@ -41,7 +41,7 @@ def changes_between(
     end: str | None = None,
     *,
     files: FileListing | None = None,
-) -> Changes:
+) -> HudiChanges:
     """What changed after ``start``, up to and with ``end``.
 
     Both are completion times from table version 8 on, and instants (requested times) before.
@@ -72,7 +72,9 @@ def changes_between(
         # A consumer goes on from the newest instant, and would never see an older one.
         refuse_open(view, what, end or newest, start)
     elif end is not None and end > newest:
-        refuse_open(view, what, end)  # it will be completed later, and perhaps before the end
+        refuse_open(
+            view, what, end, closed=newest
+        )  # it will be completed later, and perhaps before the end
     chosen = [i for i in when if start < when[i] and (end is None or when[i] <= end)]
     commits = dict(zip(chosen, view.commits(timeline.completed[i] for i in chosen), strict=True))
     commits |= view.archived_commits(start, end)
@@ -87,14 +89,14 @@ def changes_between(
             ids = (name.lstrip(".").partition("_")[0] for name in islice(names, count))
             groups.setdefault(partition, set()).update(ids)
     if not groups:
-        return Changes(view.slices(files=files, groups={}), frozenset(commits))
+        return HudiChanges(view.slices(files=files, groups={}), frozenset(commits))
     if end is None or newest <= end:
         slices = view.slices(files=files, groups=groups)
     elif config.completes:
         slices = view.slices(completed_by=end, files=files, groups=groups)
     else:
         slices = view.slices(as_of=end, files=files, groups=groups)
-    return Changes(slices, frozenset(commits))
+    return HudiChanges(slices, frozenset(commits))
 
 
 def _refuse_lost(

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 
+from bridge.kernel.bounded_cache import BoundedCache
+from bridge.kernel.threads import Threads
 from bridge.storage.port import Storage
-from bridge.table.hudi.file_sets import check_history, file_set
-from bridge.table.hudi.file_slices import FileSlices
-from bridge.table.hudi.file_system_view import FileListing, FileSystemView
-from bridge.table.hudi.schema_history import SchemaHistory, list_schemas, load_schema_history
+from bridge.table.hudi.files.column_bounds import PARTITION, ColumnBounds
+from bridge.table.hudi.files.file_sets import check_history, file_set
+from bridge.table.hudi.files.file_slices import FileSlices
+from bridge.table.hudi.files.file_system_view import FileListing, FileSystemView
+from bridge.table.hudi.schema.schema_history import SchemaHistory, list_schemas, load_schema_history
 
 _MOST = 256
 _THREADS = 32
 """Requests in flight; threads start when they are needed."""
+_DECODERS = 2
+"""Of bounds of columns: Python runs one at a time, while the others wait for storage."""
 _VERSIONS = 4
 """Versions of one table whose slices are held: the newest, and those of running queries."""
 
@@ -45,8 +49,9 @@ class OpenTable:
     while the timeline is being read share the next reading.
     """
 
-    def __init__(self, storage: Storage, base: str, pool: Executor) -> None:
+    def __init__(self, storage: Storage, base: str, pool: Executor, decoders: Executor) -> None:
         self._storage, self._base, self._pool = storage, base, pool
+        self._decoders = decoders
         self._reading = threading.Lock()
         self._listing = threading.RLock()
         self._files: tuple[FileSystemView, FileListing | None] | None = None
@@ -54,7 +59,10 @@ class OpenTable:
         self._schemas: tuple[FileSystemView, Future[list[str]]] | None = None
         self._view: FileSystemView | None = None
         self._began = float("-inf")
-        self._slices: OrderedDict[_Version, tuple[FileSystemView, FileSlices]] = OrderedDict()
+        self._slices: BoundedCache[_Version, tuple[FileSystemView, FileSlices]] = BoundedCache(
+            _VERSIONS
+        )
+        self._bounds: BoundedCache[int, tuple[FileSlices, ColumnBounds]] = BoundedCache(_VERSIONS)
 
     def view(self, age: float = 0.0, arrived: float | None = None) -> FileSystemView:
         """The table's timeline, at most ``age`` seconds older than the query.
@@ -74,7 +82,7 @@ class OpenTable:
             view = (
                 FileSystemView.open(self._storage, self._base, self._pool)
                 if held is None
-                else held.refreshed()
+                else held.refresh()
             )
             if view is not held and not _goes_on(held, view):
                 view = check_history(self._storage, view, self._pool)
@@ -102,11 +110,25 @@ class OpenTable:
                     files=self.files(view),
                     base_only=base_only,
                 )
-                held = self._slices[key] = (view, found)
-                while len(self._slices) > _VERSIONS:
-                    self._slices.popitem(last=False)
-            self._slices.move_to_end(key)
+                held = view, found
+                self._slices.put(key, held)
             return held[1]
+
+    def bounds(self, view: FileSystemView, schema: str, slices: FileSlices) -> ColumnBounds | None:
+        """What the table's own metadata says of the columns of some slices; nothing is read yet.
+
+        Args:
+            schema: of the version of the slices, in Avro.
+
+        Returns:
+            None if the table keeps no bounds of columns.
+        """
+        if PARTITION not in view.config.metadata_partitions or not schema:
+            return None
+        return self._bounds.get_or_put(
+            id(slices),  # which are held too, so that their id stays their own
+            lambda: (slices, ColumnBounds(view, schema, slices, self._decoders)),
+        )[1]
 
     def schema_history(self, view: FileSystemView) -> SchemaHistory | None:
         """How the table's columns were renamed and retyped; None if it keeps no such history.
@@ -146,19 +168,14 @@ class OpenTables:
     """The tables by location, the least recently used ones forgotten."""
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(_THREADS, "skipbridge-hudi")
-        self._lock = threading.Lock()
-        self._held: OrderedDict[tuple[int, str], tuple[Storage, OpenTable]] = OrderedDict()
+        self._pool = Threads(_THREADS, "hudi")
+        self._decoders = Threads(_DECODERS, "hudi-bounds")
+        self._held: BoundedCache[tuple[int, str], tuple[Storage, OpenTable]] = BoundedCache(_MOST)
 
     def get(self, storage: Storage, base: str) -> OpenTable:
         """The table at a location; nothing is read yet."""
-        key = (id(storage), base)
-        with self._lock:
-            held = self._held.get(key)
-            if held is None:
-                # The storage is held too, so that its id stays its own.
-                held = self._held[key] = (storage, OpenTable(storage, base, self._pool))
-                while len(self._held) > _MOST:
-                    self._held.popitem(last=False)
-            self._held.move_to_end(key)
-            return held[1]
+        # The storage is held too, so that its id stays its own.
+        return self._held.get_or_put(
+            (id(storage), base),
+            lambda: (storage, OpenTable(storage, base, self._pool, self._decoders)),
+        )[1]

@@ -10,18 +10,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.errors import PartitionAbsent
 from bridge.expression.nodes import AlwaysTrue, Expression
-from bridge.file_formats.readers.hudi import times
-from bridge.file_formats.readers.hudi.by_id import OLDER_LOGS, PROPERTY, encode
+from bridge.formats.hudi import times
+from bridge.formats.hudi.by_id import OLDER_LOGS, PROPERTY, encode
+from bridge.kernel.errors import PartitionAbsent
 from bridge.storage.port import UNKNOWN_TIME, FileTable
-from bridge.table.freshness import max_age
-from bridge.table.hudi.columns import KeySource, Layout
-from bridge.table.hudi.evolved_slices import Evolution
-from bridge.table.hudi.file_slices import FileSlices
-from bridge.table.hudi.file_system_view import FileSystemView
-from bridge.table.hudi.history import entries, written_by
-from bridge.table.hudi.merging import (
+from bridge.table.directory.freshness import max_age
+from bridge.table.hudi.files.evolved_slices import Evolution
+from bridge.table.hudi.files.file_slices import FileSlices
+from bridge.table.hudi.files.file_system_view import FileSystemView
+from bridge.table.hudi.merging.merging import (
     BY_ID,
     LOG,
     MERGED,
@@ -30,16 +28,20 @@ from bridge.table.hudi.merging import (
     merges_whole_records,
     repairs_times,
 )
+from bridge.table.hudi.schema.columns import KeySource, TableColumns
+from bridge.table.hudi.timeline.history import entries, written_by
 from bridge.table.model import OneBatch, Partition, PartitionBatch, PartitionFetch
 from bridge.table.reader_spec import COLUMNS_BY_NAME
 from bridge.table.slices import IndexFiles, Int64Array, Logs, Mask, ReaderSpec, SliceBatch
-from bridge.table.snapshot import Columns, TableContext, TimelineEntry
+from bridge.table.snapshot import Columns, OwnBounds, TableContext, TimelineEntry
 
 _NAMED = 3
 
 
 class HudiSnapshot:
-    """Implements `bridge.table.snapshot.Snapshot` and `HasTimeline`; safe for threads.
+    """Implements `bridge.table.snapshot.Snapshot`, `HasTimeline` and `HasOwnBounds`.
+
+    Safe for threads.
 
     Args:
         instant: the newest that counts, by its requested time.
@@ -57,7 +59,7 @@ class HudiSnapshot:
 
     def __init__(
         self,
-        planned: Layout,
+        planned: TableColumns,
         view: FileSystemView,
         slices: FileSlices,
         context: TableContext,
@@ -69,6 +71,7 @@ class HudiSnapshot:
         self.table = planned.table
         self.index: IndexFiles | None = context.index
         self.row_filter: Expression = AlwaysTrue()
+        self.own_bounds: OwnBounds | None = None
         self.id = id
         self.plans_without_io = planned.source is not KeySource.METASTORE
         self._planned = planned

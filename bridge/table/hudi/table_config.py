@@ -8,28 +8,28 @@ reader.
 from __future__ import annotations
 
 import re
-import time
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bridge.errors import FileCorrupt, FileUnreadable, TableNotFound, UnsupportedTable
+from bridge.kernel.errors import FileCorrupt, FileUnreadable, TableNotFound, UnsupportedTable
+from bridge.kernel.retry import Backoff
+from bridge.kernel.types import whole_number
 from bridge.storage.port import Storage
-from bridge.table.hudi.merge_mode import (
+from bridge.table.hudi.merging.merge_mode import (
     MergeMode,
     fields_of,
     merge_mode,
     ordering_fields,
     partial_update,
 )
-from bridge.types import whole_number
 
 _LAYOUTS = {6: 1, 8: 2, 9: 2}
 _FORMATS = frozenset({"parquet", "orc"})
 _CHECKSUM = "hoodie.table.checksum"
 _NEEDED = ("hoodie.table.name", "hoodie.table.type", "hoodie.table.version", _CHECKSUM)
-_ATTEMPTS, _PAUSE = 5, 0.1  # a writer replaces the file in three steps
+_ATTEMPTS, _PAUSE = 5, 0.2  # a writer replaces the file in three steps
 _PROPERTY = re.compile(
     r"[ \t\f]*((?:\\[\s\S]|[^\\=: \t\f\n])*)[ \t\f]*[=: \t\f]?[ \t\f]*((?:\\[\s\S]|[^\\\n])*)"
 )
@@ -112,7 +112,7 @@ def load_table_config(storage: Storage, base: str) -> HudiTableConfig:
     """
     base = base.rstrip("/")
     found = ""
-    for attempt in range(_ATTEMPTS):
+    for attempt in Backoff(_PAUSE, growth=1.0, attempts=_ATTEMPTS):
         for name in ("hoodie.properties", "hoodie.properties.backup"):
             uri = f"{base}/.hoodie/{name}"
             content = _content(storage, uri)
@@ -124,7 +124,6 @@ def load_table_config(storage: Storage, base: str) -> HudiTableConfig:
                 return parse_table_config(base, properties)
         if not found and attempt and not storage.list_all(f"{base}/.hoodie", recursive=False):
             break
-        time.sleep(_PAUSE)
     if found:
         raise FileCorrupt(
             f"{found} is not whole: a property is missing or its checksum is wrong",

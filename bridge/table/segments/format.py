@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Mapping
 
-from bridge.errors import (
+from bridge.kernel.bounded_cache import BoundedCache
+from bridge.kernel.errors import (
     ReadVersionNotFound,
     ReadVersionUnsupported,
     SegmentNotFound,
@@ -14,11 +14,11 @@ from bridge.errors import (
     TableNotFound,
 )
 from bridge.storage.port import Storage
-from bridge.table.discovered import Discovered, combine, summarise
-from bridge.table.model import Table, TableName
+from bridge.table.directory.discovered import Discovered, combine, summarise
+from bridge.table.model import CatalogTable, TableName
 from bridge.table.read_version import AsOfTime, AsOfVersion, ChangesBetween, Newest, ReadVersion
 from bridge.table.segments.log import DIRECTORY, SegmentLog
-from bridge.table.segments.manifest import Manifest, Segment, Status
+from bridge.table.segments.manifest import Segment, SegmentManifest, Status
 from bridge.table.segments.properties import columns_of
 from bridge.table.segments.snapshot import SegmentSnapshot
 from bridge.table.snapshot import TableContext
@@ -42,8 +42,7 @@ class SegmentsFormat:
     marker = DIRECTORY
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._logs: dict[tuple[int, str], SegmentLog] = {}
+        self._logs: BoundedCache[tuple[int, str], SegmentLog] = BoundedCache(_LOGS)
 
     def recognises(self, properties: Mapping[str, str], input_format: str) -> bool:
         """By the input format; the property ``skipbridge.table_format`` names them besides.
@@ -53,7 +52,7 @@ class SegmentsFormat:
         return input_format == INPUT_FORMAT
 
     def snapshot(
-        self, table: Table, read: ReadVersion, context: TableContext, id: str = ""
+        self, table: CatalogTable, read: ReadVersion, context: TableContext, id: str = ""
     ) -> SegmentSnapshot:
         log = self.log(context.storage, table.location)
         manifest = _reopened(log, table, id) if id else _version(log, table, read)
@@ -61,7 +60,7 @@ class SegmentsFormat:
         if read.segments:
             ids = dict.fromkeys(read.segments)  # a segment that is named twice is read once
             chosen = tuple(_chosen(manifest, table.name, one) for one in ids)
-        return SegmentSnapshot(described(table, manifest), manifest, chosen, log, context)
+        return SegmentSnapshot(segment_table(table, manifest), manifest, chosen, log, context)
 
     def discover(self, location: str, storage: Storage, threads: int = 16) -> Discovered:
         log = self.log(storage, location)
@@ -69,28 +68,23 @@ class SegmentsFormat:
         held = [log.read_files(s.files).files for s in manifest.readable]
         return Discovered(location, combine([summarise(files, location) for files in held]))
 
-    def define(self, name: TableName, location: str, storage: Storage) -> Table:
+    def define(self, name: TableName, location: str, storage: Storage) -> CatalogTable:
         log = self.log(storage, location)
         if log.newest() is None:
             raise TableNotFound(f"there is no table of segments at {location}", "create it")
-        return described(Table(name, (), (), location, table_format=NAME), log.latest())
+        return segment_table(CatalogTable(name, (), (), location, table_format=NAME), log.latest())
 
     def log(self, storage: Storage, location: str) -> SegmentLog:
         """The log of a table; it remembers the version that it read last."""
         key = (id(storage), location)
-        with self._lock:
-            held = self._logs.get(key)
-            if held is None or held.storage is not storage:
-                if len(self._logs) >= _LOGS:
-                    self._logs.clear()
-                held = self._logs[key] = SegmentLog(storage, location)
-            return held
+        # A log holds its storage, so that the storage's id stays its own.
+        return self._logs.get_or_put(key, lambda: SegmentLog(storage, location))
 
 
-def described(table: Table, manifest: Manifest) -> Table:
+def segment_table(table: CatalogTable, manifest: SegmentManifest) -> CatalogTable:
     """The table as a version defines it; the metastore's copy of the columns may lag behind."""
     definition = manifest.definition
-    return Table(
+    return CatalogTable(
         table.name,
         columns_of(definition),
         (),
@@ -102,7 +96,7 @@ def described(table: Table, manifest: Manifest) -> Table:
     )
 
 
-def _version(log: SegmentLog, table: Table, read: ReadVersion) -> Manifest:
+def _version(log: SegmentLog, table: CatalogTable, read: ReadVersion) -> SegmentManifest:
     match read.point:
         case Newest():
             return log.latest()
@@ -121,7 +115,7 @@ def _version(log: SegmentLog, table: Table, read: ReadVersion) -> Manifest:
             )
 
 
-def _as_of(log: SegmentLog, table: Table, micros: int) -> Manifest:
+def _as_of(log: SegmentLog, table: CatalogTable, micros: int) -> SegmentManifest:
     for number in reversed(log.versions()):
         found = log.manifest(number)
         if found.created <= micros:
@@ -131,7 +125,7 @@ def _as_of(log: SegmentLog, table: Table, micros: int) -> Manifest:
     )
 
 
-def _same_table(log: SegmentLog, table: Table, found: Manifest) -> Manifest:
+def _same_table(log: SegmentLog, table: CatalogTable, found: SegmentManifest) -> SegmentManifest:
     """Errors: ReadVersionNotFound: the version is of an earlier table at the same place."""
     if found.dropped or found.definition.id != log.latest().definition.id:
         raise ReadVersionNotFound(
@@ -141,7 +135,7 @@ def _same_table(log: SegmentLog, table: Table, found: Manifest) -> Manifest:
     return found
 
 
-def _reopened(log: SegmentLog, table: Table, id: str) -> Manifest:
+def _reopened(log: SegmentLog, table: CatalogTable, id: str) -> SegmentManifest:
     """Errors: SnapshotExpired."""
     match = _ID.fullmatch(id)
     if match is None:
@@ -155,7 +149,7 @@ def _reopened(log: SegmentLog, table: Table, id: str) -> Manifest:
     return found
 
 
-def _chosen(manifest: Manifest, name: TableName, id: str) -> Segment:
+def _chosen(manifest: SegmentManifest, name: TableName, id: str) -> Segment:
     found = manifest.segment(id)
     if found is None or found.status is not Status.SUCCESS:
         state = "does not exist" if found is None else f"is {found.status.value!r}"
@@ -164,3 +158,6 @@ def _chosen(manifest: Manifest, name: TableName, id: str) -> Segment:
         readable = ", ".join(s.id for s in manifest.readable) or "none"
         raise SegmentNotFound(f"segment {id} of {name} {state}", f"readable are {readable}")
     return found
+
+
+TABLE_FORMAT = SegmentsFormat()

@@ -14,12 +14,8 @@ the table is not read: an older version is never taken for the newest (correctne
 from __future__ import annotations
 
 import hashlib
-import io
-import re
-import threading
 import time
 import uuid
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -29,27 +25,29 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from bridge.errors import (
+from bridge.formats.parquet.tables import table_from_bytes, table_to_bytes
+from bridge.kernel.bounded_cache import BoundedCache
+from bridge.kernel.errors import (
     BridgeError,
     FileUnreadable,
     ReadVersionNotFound,
     SegmentConflict,
     SegmentLogCorrupt,
-    StorageFailure,
     TableExists,
     TableNotFound,
 )
-from bridge.storage.port import EMPTY, FileTable, Storage
+from bridge.kernel.retry import Backoff
+from bridge.storage.commit_log import CommitLog
+from bridge.storage.port import EMPTY, FileStat, FileTable, Storage
 from bridge.storage.store_clock import store_now
 from bridge.storage.uri import canonical, join
 from bridge.table.segments.manifest import (
     REMEDY,
-    Blob,
-    Definition,
     FileSet,
-    Manifest,
+    LogFile,
+    SegmentManifest,
+    TableDefinition,
     parse_manifest,
 )
 
@@ -57,15 +55,14 @@ DIRECTORY = "_segments"
 VERSIONS = f"{DIRECTORY}/versions"
 FILES = f"{DIRECTORY}/files"
 VIEWS = f"{DIRECTORY}/views"
-_NAME = re.compile(r"/(\d{20})\.json$")
 _ATTEMPTS = 50
 _CACHED = 256
-Change = Callable[[Manifest], Manifest]
+Change = Callable[[SegmentManifest], SegmentManifest]
 """Makes the next state from the newest one. It may run several times, and checks what it needs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class FactPlaces:
     """Where files lay when they were committed; large_string[n], null: not recorded.
 
     Attributes:
@@ -77,13 +74,13 @@ class Places:
     nodes: pa.Array
 
     @staticmethod
-    def unknown(count: int) -> Places:
+    def unknown(count: int) -> FactPlaces:
         nothing = pa.nulls(count, pa.large_string())
-        return Places(nothing, nothing)
+        return FactPlaces(nothing, nothing)
 
     @staticmethod
-    def joined(parts: Sequence[Places]) -> Places:
-        return Places(
+    def join(parts: Sequence[FactPlaces]) -> FactPlaces:
+        return FactPlaces(
             pa.concat_arrays([one.places for one in parts]),
             pa.concat_arrays([one.nodes for one in parts]),
         )
@@ -99,31 +96,11 @@ class SegmentFiles:
 
     files: FileTable
     reader: npt.NDArray[np.int32]
-    places: Places
+    places: FactPlaces
 
 
-class _FileSets:
-    """File lists read lately, by checksum. Safe for threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._held: OrderedDict[str, SegmentFiles] = OrderedDict()
-
-    def get(self, sha256: str) -> SegmentFiles | None:
-        with self._lock:
-            found = self._held.get(sha256)
-            if found is not None:
-                self._held.move_to_end(sha256)
-            return found
-
-    def put(self, sha256: str, files: SegmentFiles) -> None:
-        with self._lock:
-            self._held[sha256] = files
-            while len(self._held) > _CACHED:
-                self._held.popitem(last=False)
-
-
-_FILE_SETS = _FileSets()
+_FILE_SETS: BoundedCache[str, SegmentFiles] = BoundedCache(_CACHED)
+"""File lists read lately, by checksum."""
 
 
 class SegmentLog:
@@ -136,20 +113,21 @@ class SegmentLog:
     def __init__(self, storage: Storage, root: str) -> None:
         self.storage = storage
         self.root = canonical(root)
-        self._last: tuple[tuple[object, ...], Manifest] | None = None
+        self._log = CommitLog(storage, join(self.root, VERSIONS), digits=20)
+        self._last: tuple[FileStat, SegmentManifest] | None = None
 
     def versions(self) -> list[int]:
         """The numbers of all versions that are kept, ascending."""
-        return [number for number, _ in self._listed()]
+        return [number for number, _ in self._log.records()]
 
-    def newest(self) -> Manifest | None:
+    def newest(self) -> SegmentManifest | None:
         """The newest version, also of a dropped table; None if nothing was ever committed.
 
         Errors:
             SegmentLogCorrupt: it is damaged. StorageFailure.
         """
         for _ in range(3):
-            listed = self._listed()
+            listed = self._log.records()
             if not listed:
                 return None
             number, identity = listed[-1]
@@ -163,7 +141,7 @@ class SegmentLog:
             return found
         raise SegmentLogCorrupt(f"the newest version below {self.root} comes and goes", REMEDY)
 
-    def latest(self, *, dropped: bool = False) -> Manifest:
+    def latest(self, *, dropped: bool = False) -> SegmentManifest:
         """The newest version of a table that exists.
 
         Args:
@@ -183,18 +161,18 @@ class SegmentLog:
             raise TableNotFound(f"the table of segments at {self.root} was dropped", "create it")
         return found
 
-    def manifest(self, version: int) -> Manifest:
+    def manifest(self, version: int) -> SegmentManifest:
         """A version by number. Errors: ReadVersionNotFound, SegmentLogCorrupt, StorageFailure."""
-        name = self._name(version)
-        try:
-            raw = self.storage.read(name)
-        except FileUnreadable as error:
-            if self.storage.stat(name) is not None:
-                raise
+        raw = self._log.read(version)
+        if raw is None:
             raise ReadVersionNotFound(
                 f"there is no version {version} of the table at {self.root}",
                 f"kept are {self.versions() or 'none'}",
-            ) from error
+            )
+        return self._parse(raw, version)
+
+    def _parse(self, raw: bytes, version: int) -> SegmentManifest:
+        name = self._name(version)
         found = parse_manifest(raw, name)
         if found.version != version:
             raise SegmentLogCorrupt(f"{name} says it is version {found.version}", REMEDY)
@@ -204,7 +182,7 @@ class SegmentLog:
             return replace(found, segments=bare)
         return found
 
-    def create(self, definition: Definition, *, dropped: bool = False) -> Manifest:
+    def create(self, definition: TableDefinition, *, dropped: bool = False) -> SegmentManifest:
         """Commits the first version of a table.
 
         Args:
@@ -221,13 +199,13 @@ class SegmentLog:
             )
         before = 0 if held is None else held.version
         committed = self._commit(
-            Manifest(before, "", 0, "CREATE TABLE", definition, dropped=dropped)
+            SegmentManifest(before, "", 0, "CREATE TABLE", definition, dropped=dropped)
         )
         if committed is None:
             raise self._made_by_another()
         return committed
 
-    def drop(self) -> Manifest:
+    def drop(self) -> SegmentManifest:
         """Marks the table as dropped, also if it is. Nothing is deleted.
 
         A command that was about to `revive` an older mark fails then.
@@ -236,7 +214,7 @@ class SegmentLog:
         """
         return self.commit("DROP TABLE", lambda now: replace(now, dropped=True), dropped=True)
 
-    def revive(self, mark: Manifest, operation: str) -> Manifest:
+    def revive(self, mark: SegmentManifest, operation: str) -> SegmentManifest:
         """Makes the table of a dropped version one that exists.
 
         Errors:
@@ -249,7 +227,7 @@ class SegmentLog:
                 return made
         raise self._made_by_another()
 
-    def forget(self, mark: Manifest) -> None:
+    def forget(self, mark: SegmentManifest) -> None:
         """Deletes a mark that `create` made and nobody revived."""
         held = self.newest()
         if held is not None and held.committer == mark.committer:
@@ -261,7 +239,7 @@ class SegmentLog:
             "look what is there, or choose another --location",
         )
 
-    def commit(self, operation: str, change: Change, *, dropped: bool = False) -> Manifest:
+    def commit(self, operation: str, change: Change, *, dropped: bool = False) -> SegmentManifest:
         """Commits what ``change`` makes of the newest version; ``dropped`` as for `latest`.
 
         If another command commits first, ``change`` is asked again about its version. If ``change``
@@ -272,7 +250,7 @@ class SegmentLog:
             SegmentLogCorrupt: the newest version, or a file list of the new one, is damaged.
             StorageFailure, StorageFull: not committed, as far as this process can tell.
         """
-        for attempt in range(_ATTEMPTS):
+        for _ in Backoff(0.01, growth=1.3, longest=0.5, attempts=_ATTEMPTS):
             held = self.latest(dropped=dropped)
             wanted = change(held)
             if wanted is held:
@@ -283,13 +261,12 @@ class SegmentLog:
                 if not self._came_late(committed.version, held):
                     return committed
                 self.storage.delete(self._name(committed.version))
-            time.sleep(min(0.01 * 1.3**attempt, 0.5))
         raise SegmentConflict(
             f"{_ATTEMPTS} other commands changed the table at {self.root} before {operation} could",
             "run the command again",
         )
 
-    def _commit(self, wanted: Manifest) -> Manifest | None:
+    def _commit(self, wanted: SegmentManifest) -> SegmentManifest | None:
         """Creates the version after ``wanted.version``; None if another command made it."""
         number = wanted.version + 1
         made = replace(
@@ -299,32 +276,22 @@ class SegmentLog:
             created=time.time_ns() // 1000,
             root=self.root,
         )
-        name, content = self._name(number), made.to_bytes()
-        try:
-            self.storage.put_if_absent(name, content)
-        except StorageFailure:
-            # The write may have succeeded although its response was lost: the stored file decides.
-            if not self._lies_there(name):
-                raise
-        try:
-            if self.manifest(number).committer != made.committer:
-                return None
-        except ReadVersionNotFound as error:
-            raise StorageFailure(
-                f"the store says that it has written {name}, and it is not there", "check the store"
-            ) from error
-        return parse_manifest(content, name)
+        content = made.to_bytes()
+        winner = self._parse(self._log.create(number, content), number)
+        if winner.committer != made.committer:
+            return None
+        return parse_manifest(content, self._name(number))
 
     def put_files(
         self,
         files: FileTable,
         reader: npt.NDArray[np.int32] | None = None,
-        places: Places | None = None,
+        places: FactPlaces | None = None,
     ) -> FileSet:
         """Writes a list of files. No version names it yet."""
         numbers = np.zeros(len(files), np.int32) if reader is None else reader
         order = pc.sort_indices(files.paths).to_numpy()
-        held = Places.unknown(len(files)) if places is None else places
+        held = FactPlaces.unknown(len(files)) if places is None else places
         files, numbers = files.take(order), numbers[order]
         etags = files.etags if files.etags is not None else pa.nulls(len(files), pa.large_string())
         table = pa.table(
@@ -338,12 +305,10 @@ class SegmentLog:
                 "node": held.nodes.take(pa.array(order)),
             }
         )
-        sink = io.BytesIO()
-        pq.write_table(table, sink, compression="zstd")
-        content = sink.getvalue()
+        content = table_to_bytes(table)
         name = f"{FILES}/{uuid.uuid4().hex}.parquet"
         self.storage.put(join(self.root, name), content)
-        blob = Blob(name, len(content), hashlib.sha256(content).hexdigest())
+        blob = LogFile(name, len(content), hashlib.sha256(content).hexdigest())
         return FileSet(blob, len(files), int(files.sizes.sum()))
 
     def read_files(self, held: FileSet) -> SegmentFiles:
@@ -363,7 +328,7 @@ class SegmentLog:
             raise SegmentLogCorrupt(f"{uri} is gone", REMEDY) from error
         if hashlib.sha256(content).hexdigest() != blob.sha256:
             raise SegmentLogCorrupt(f"{uri} does not match its checksum {blob.sha256[:12]}", REMEDY)
-        table = pq.read_table(io.BytesIO(content)).combine_chunks()
+        table = table_from_bytes(content).combine_chunks()
         found = _segment_files(table)
         if len(found.files) != held.count:
             raise SegmentLogCorrupt(f"{uri} does not hold {held.count} files", REMEDY)
@@ -376,7 +341,7 @@ class SegmentLog:
         older_than: float = 3600.0,
         *,
         running: float = 0.0,
-        dry_run: Manifest | None = None,
+        dry_run: SegmentManifest | None = None,
     ) -> int:
         """Deletes old versions, and files of the table's own that no kept version names.
 
@@ -412,7 +377,7 @@ class SegmentLog:
         alive: set[str] = set()
         indexed: set[str] = set()
 
-        def keep_all_of(manifest: Manifest) -> None:
+        def keep_all_of(manifest: SegmentManifest) -> None:
             alive.update(self.names(manifest))
             indexed.update(self.view_directories(manifest))
 
@@ -451,7 +416,7 @@ class SegmentLog:
                 found |= self.names(self.manifest(number))
         return found
 
-    def names(self, manifest: Manifest) -> set[str]:
+    def names(self, manifest: SegmentManifest) -> set[str]:
         """URIs of all files of its own that a version needs."""
         found = {join(self.root, blob.name) for blob in manifest.blobs()}
         for segment in manifest.segments:
@@ -459,11 +424,11 @@ class SegmentLog:
                 found |= set(self.read_files(view.files).files.paths.to_pylist())
         return found
 
-    def view_directories(self, manifest: Manifest) -> set[str]:
+    def view_directories(self, manifest: SegmentManifest) -> set[str]:
         """URIs of the directories of all views that a version defines."""
         return {join(self.root, f"{VIEWS}/{view.id}") for view in manifest.definition.views}
 
-    def _require(self, wanted: Manifest, held: Manifest) -> None:
+    def _require(self, wanted: SegmentManifest, held: SegmentManifest) -> None:
         """Errors: SegmentLogCorrupt: a file that is new was deleted by a cleaner."""
         known = {blob.name for blob in held.blobs()}
         new = [join(self.root, b.name) for b in wanted.blobs() if b.name not in known]
@@ -478,7 +443,7 @@ class SegmentLog:
                     "run the command again; find out who cleans this directory",
                 )
 
-    def _came_late(self, number: int, held: Manifest) -> bool:
+    def _came_late(self, number: int, held: SegmentManifest) -> bool:
         """Whether a version that was just created follows none.
 
         While this process stood still, others may have committed its number and deleted it again:
@@ -495,37 +460,13 @@ class SegmentLog:
         except BridgeError:
             return False  # it was created, and nothing speaks against it
 
-    def _lies_there(self, name: str) -> bool:
-        for attempt in range(3):
-            try:
-                return self.storage.stat(name) is not None
-            except BridgeError:
-                time.sleep(0.2 * 2**attempt)
-        return False
-
-    def _listed(self) -> list[tuple[int, tuple[object, ...]]]:
-        listing = self.storage.list_all(join(self.root, VERSIONS), recursive=False)
-        etags = [None] * len(listing) if listing.etags is None else listing.etags.to_pylist()
-        found: list[tuple[int, tuple[object, ...]]] = []
-        for path, size, modified, etag in zip(
-            listing.paths.to_pylist(),
-            listing.sizes.tolist(),
-            listing.modified.tolist(),
-            etags,
-            strict=True,
-        ):
-            match = _NAME.search(path)
-            if match:
-                found.append((int(match[1]), (path, size, modified, etag)))
-        return sorted(found)
-
     def _name(self, version: int) -> str:
-        return join(self.root, f"{VERSIONS}/{version:020}.json")
+        return self._log.name(version)
 
 
 def _segment_files(table: pa.Table) -> SegmentFiles:
     if not len(table):
-        return SegmentFiles(EMPTY, np.empty(0, np.int32), Places.unknown(0))
+        return SegmentFiles(EMPTY, np.empty(0, np.int32), FactPlaces.unknown(0))
     etags = table["etag"].combine_chunks()
     files = FileTable(
         _array(table["path"]).cast(pa.large_string()),
@@ -533,9 +474,9 @@ def _segment_files(table: pa.Table) -> SegmentFiles:
         _array(table["modified"]).to_numpy(),
         None if etags.null_count == len(etags) else _array(table["etag"]).cast(pa.large_string()),
     )
-    places = Places.unknown(len(table))
+    places = FactPlaces.unknown(len(table))
     if "place" in table.column_names:  # lists of earlier programs have none
-        places = Places(
+        places = FactPlaces(
             *(_array(table[name]).cast(pa.large_string()) for name in ("place", "node"))
         )
     return SegmentFiles(files, _array(table["reader"]).to_numpy(), places)

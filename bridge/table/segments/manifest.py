@@ -6,14 +6,14 @@ files, the files of its views, and its indexes. What no version names does not e
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-from bridge.errors import BridgeError, SegmentLogCorrupt
-from bridge.types import Type, parse_hive_type
+from bridge.kernel.errors import BridgeError, SegmentLogCorrupt
+from bridge.kernel.types import Type, parse_hive_type
+from bridge.storage.commit_log import checksum, seal
 
 FORMAT = "skipbridge-segments"
 VERSION = 1
@@ -64,7 +64,7 @@ class FileReader:
 
 
 @dataclass(frozen=True, slots=True)
-class Blob:
+class LogFile:
     """An immutable file of the table's own. ``name`` is relative to the table's root."""
 
     name: str
@@ -81,7 +81,7 @@ class FileSet:
         bytes: their size.
     """
 
-    blob: Blob
+    blob: LogFile
     count: int
     bytes: int
 
@@ -154,7 +154,7 @@ class IndexDefinition:
 
 
 @dataclass(frozen=True, slots=True)
-class ViewDefinition:
+class ViewRecord:
     """Hot columns that are kept as sorted Parquet beside the facts.
 
     Attributes:
@@ -176,7 +176,7 @@ class ViewDefinition:
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class TableDefinition:
     """What a table of segments is, without its segments.
 
     Attributes:
@@ -190,7 +190,7 @@ class Definition:
     format: str
     properties: Properties = ()
     indexes: tuple[IndexDefinition, ...] = ()
-    views: tuple[ViewDefinition, ...] = ()
+    views: tuple[ViewRecord, ...] = ()
     next_segment: int = 0
     next_column: int = 0
     comment: str | None = None
@@ -203,12 +203,12 @@ class Definition:
     def index(self, name: str) -> IndexDefinition | None:
         return next((i for i in self.indexes if i.name == name.lower()), None)
 
-    def view(self, name: str) -> ViewDefinition | None:
+    def view(self, name: str) -> ViewRecord | None:
         return next((v for v in self.views if v.name == name.lower()), None)
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class SegmentManifest:
     """One version of a table.
 
     Attributes:
@@ -224,7 +224,7 @@ class Manifest:
     committer: str
     created: int
     operation: str
-    definition: Definition
+    definition: TableDefinition
     segments: tuple[Segment, ...] = ()
     dropped: bool = False
     root: str = field(default="", compare=False)
@@ -238,20 +238,19 @@ class Manifest:
     def segment(self, id: str) -> Segment | None:
         return next((s for s in self.segments if s.id == id), None)
 
-    def with_segments(self, *changed: Segment) -> Manifest:
+    def with_segments(self, *changed: Segment) -> SegmentManifest:
         """The manifest with these segments in place of, or beside, those of the same ids."""
         held = {s.id: s for s in self.segments} | {s.id: s for s in changed}
         return replace(self, segments=tuple(sorted(held.values(), key=lambda s: order(s.id))))
 
-    def blobs(self) -> list[Blob]:
+    def blobs(self) -> list[LogFile]:
         """Every file list that this version names. Files of views are named in those."""
         sets = [s.files for s in self.segments]
         sets += [v.files for s in self.segments for v in s.views]
         return [one.blob for one in sets]
 
     def to_bytes(self) -> bytes:
-        body = _body(self)
-        return json.dumps({**body, "checksum": _checksum(body)}, indent=1).encode()
+        return seal(_body(self))
 
 
 def order(id: str) -> tuple[int, ...]:
@@ -263,7 +262,7 @@ def sorted_properties(properties: dict[str, str]) -> Properties:
     return tuple(sorted(properties.items()))
 
 
-def parse_manifest(raw: bytes, name: str) -> Manifest:
+def parse_manifest(raw: bytes, name: str) -> SegmentManifest:
     """Reads a version.
 
     Errors:
@@ -273,15 +272,15 @@ def parse_manifest(raw: bytes, name: str) -> Manifest:
         body = json.loads(raw)
         if body["format"] != FORMAT:
             raise SegmentLogCorrupt(f"{name} is no version of a table of segments", REMEDY)
-        checksum = body.pop("checksum")
-        if checksum != _checksum(body):
-            raise SegmentLogCorrupt(f"{name} does not match its checksum {checksum[:12]}", REMEDY)
+        stated = body.pop("checksum")
+        if stated != checksum(body):
+            raise SegmentLogCorrupt(f"{name} does not match its checksum {stated[:12]}", REMEDY)
         if body["format_version"] != VERSION:
             raise SegmentLogCorrupt(
                 f"{name} has format version {body['format_version']}, this program reads {VERSION}",
                 "upgrade this program",
             )
-        return Manifest(
+        return SegmentManifest(
             body["version"],
             body["committer"],
             body["created"],
@@ -290,7 +289,7 @@ def parse_manifest(raw: bytes, name: str) -> Manifest:
             tuple(_segment(s) for s in body["segments"]),
             body["dropped"],
             body.get("root", ""),
-            checksum,
+            stated,
         )
     except SegmentLogCorrupt:
         raise
@@ -307,8 +306,8 @@ def parse_manifest(raw: bytes, name: str) -> Manifest:
         ) from error
 
 
-def _definition(body: dict[str, Any]) -> Definition:
-    return Definition(
+def _definition(body: dict[str, Any]) -> TableDefinition:
+    return TableDefinition(
         body["id"],
         tuple(
             SegmentColumn(c["id"], c["name"], parse_hive_type(c["type"]), c["comment"])
@@ -318,7 +317,7 @@ def _definition(body: dict[str, Any]) -> Definition:
         sorted_properties(body["properties"]),
         tuple(_index(i) for i in body["indexes"]),
         tuple(
-            ViewDefinition(
+            ViewRecord(
                 v["name"],
                 v["id"],
                 tuple(v["columns"]),
@@ -375,10 +374,12 @@ def _segment(body: dict[str, Any]) -> Segment:
 
 
 def _file_set(body: dict[str, Any]) -> FileSet:
-    return FileSet(Blob(body["name"], body["size"], body["sha256"]), body["count"], body["bytes"])
+    return FileSet(
+        LogFile(body["name"], body["size"], body["sha256"]), body["count"], body["bytes"]
+    )
 
 
-def _body(manifest: Manifest) -> dict[str, Any]:
+def _body(manifest: SegmentManifest) -> dict[str, Any]:
     held = manifest.definition
     return {
         "format": FORMAT,
@@ -469,8 +470,3 @@ def _file_set_body(files: FileSet) -> dict[str, Any]:
         "count": files.count,
         "bytes": files.bytes,
     }
-
-
-def _checksum(body: dict[str, Any]) -> str:
-    text = json.dumps(body, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()

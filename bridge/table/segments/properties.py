@@ -11,18 +11,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from bridge.errors import InvalidRequest
-from bridge.file_formats.registry import file_format
+from bridge.formats.registry import file_format
+from bridge.kernel.errors import InvalidRequest
+from bridge.kernel.types import STRING
 from bridge.table.model import Column
 from bridge.table.reader_spec import COLUMN_TYPES, COLUMNS, COLUMNS_BY_NAME, ReaderSpec
 from bridge.table.segments.manifest import (
-    Definition,
     FileReader,
     Properties,
     SegmentColumn,
+    TableDefinition,
     sorted_properties,
 )
-from bridge.types import STRING
 
 CAST = "skipbridge.cast"
 """Reader property of CSV files whose text is cast to the columns' declared types: ``try`` makes
@@ -181,7 +181,7 @@ def split_fields(text: str) -> tuple[str, ...]:
     return tuple(map(field_name, text.split(",")))
 
 
-def checked(format: str, properties: Mapping[str, str]) -> dict[str, str]:
+def check_properties(format: str, properties: Mapping[str, str]) -> dict[str, str]:
     """The properties, with names in lower case.
 
     Errors:
@@ -283,7 +283,7 @@ def reader_spec(reader: FileReader, columns: Sequence[Column]) -> ReaderSpec:
     return ReaderSpec(reader.format, sorted_properties(told), own)
 
 
-def columns_of(definition: Definition) -> tuple[Column, ...]:
+def columns_of(definition: TableDefinition) -> tuple[Column, ...]:
     """The columns of a version."""
     return columns_of_all(definition.columns)
 

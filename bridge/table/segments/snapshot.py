@@ -8,10 +8,10 @@ import numpy as np
 
 from bridge.expression.nodes import AlwaysTrue, Expression
 from bridge.storage.port import FileTable, join_tables
-from bridge.table.model import OneBatch, Partition, PartitionBatch, PartitionFetch, Table
-from bridge.table.recipes import bound
+from bridge.table.model import CatalogTable, OneBatch, Partition, PartitionBatch, PartitionFetch
+from bridge.table.recipes import drop_foreign_ordinals
 from bridge.table.segments.log import SegmentLog
-from bridge.table.segments.manifest import FileSet, Manifest, Segment
+from bridge.table.segments.manifest import FileSet, Segment, SegmentManifest
 from bridge.table.segments.properties import columns_of, reader_spec
 from bridge.table.segments.views import choose, current, reader_of, uses, view_table
 from bridge.table.slices import IndexFiles, Int32Array, Mask, ReaderSpec, SliceBatch
@@ -35,8 +35,8 @@ class SegmentSnapshot:
 
     def __init__(
         self,
-        table: Table,
-        manifest: Manifest,
+        table: CatalogTable,
+        manifest: SegmentManifest,
         segments: Sequence[Segment],
         log: SegmentLog,
         context: TableContext,
@@ -91,7 +91,7 @@ class SegmentSnapshot:
         reader = np.concatenate(numbers) if len(readers) > 1 else None
         files = [f.files for f in held]
         batch = _batch(files, partitions, tuple(readers), self.index, reader)
-        return bound(batch, self._columns)
+        return drop_foreign_ordinals(batch, self._columns)
 
     def _of_view(
         self, name: str, files: Sequence[FileSet], partitions: tuple[Partition, ...]
@@ -175,7 +175,7 @@ def _batch(
     return SliceBatch(whole, ordinals, owner, partitions, readers, index, reader)
 
 
-def view_states(manifest: Manifest, segment: Segment) -> dict[str, str]:
+def view_states(manifest: SegmentManifest, segment: Segment) -> dict[str, str]:
     """By view: ``built``, ``stale``, ``absent``, or why it is not there."""
     held = {view.view_id: view for view in segment.views}
     found: dict[str, str] = {}

@@ -13,16 +13,16 @@ import json
 from collections.abc import Sequence
 
 from bridge.storage.uri import join
-from bridge.table.model import Table, TableName
+from bridge.table.model import CatalogTable, TableName
 from bridge.table.reader_spec import ReaderSpec
 from bridge.table.segments.log import VIEWS
 from bridge.table.segments.manifest import (
-    Definition,
     FileReader,
     FileSet,
     Segment,
-    ViewDefinition,
+    TableDefinition,
     ViewFiles,
+    ViewRecord,
 )
 from bridge.table.snapshot import Columns, ViewUse
 
@@ -34,8 +34,8 @@ PROPERTY = "skipbridge.view"
 
 
 def built_for(
-    definition: Definition,
-    view: ViewDefinition,
+    definition: TableDefinition,
+    view: ViewRecord,
     readers: Sequence[FileReader],
     files: FileSet,
 ) -> str:
@@ -62,7 +62,7 @@ def built_for(
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def current(definition: Definition, view: ViewDefinition, segment: Segment) -> ViewFiles | None:
+def current(definition: TableDefinition, view: ViewRecord, segment: Segment) -> ViewFiles | None:
     """The view's files that hold exactly the rows of a segment; None if there are none."""
     for held in segment.views:
         if held.view == view.name and held.view_id == view.id and not held.reason:
@@ -71,12 +71,12 @@ def current(definition: Definition, view: ViewDefinition, segment: Segment) -> V
     return None
 
 
-def usable(definition: Definition) -> list[ViewDefinition]:
+def usable(definition: TableDefinition) -> list[ViewRecord]:
     """The views that planners may use."""
     return [v for v in definition.views if v.enabled and not v.hidden]
 
 
-def choose(definition: Definition, segment: Segment, columns: Columns) -> ViewFiles | None:
+def choose(definition: TableDefinition, segment: Segment, columns: Columns) -> ViewFiles | None:
     """The files to read in place of a segment's facts: the fewest bytes; None: read the facts."""
     if columns is None:
         return None
@@ -88,10 +88,10 @@ def choose(definition: Definition, segment: Segment, columns: Columns) -> ViewFi
     return min(found, key=lambda held: (held.files.bytes, held.view), default=None)
 
 
-def view_table(table: Table, view: ViewDefinition) -> Table:
+def view_table(table: CatalogTable, view: ViewRecord) -> CatalogTable:
     """The directory of a view's files as a table of its own, which has an index of its own."""
     root = table.properties.get(INDEX_ROOT)
-    return Table(
+    return CatalogTable(
         TableName(table.name.schema, f"{table.name.table}${view.name}"),
         tuple(c for name in view.columns for c in table.columns if c.name == name),
         (),
@@ -105,7 +105,9 @@ def reader_of(view: str) -> ReaderSpec:
     return ReaderSpec("parquet", ((PROPERTY, view),))
 
 
-def uses(definition: Definition, segments: Sequence[Segment], columns: Columns) -> list[ViewUse]:
+def uses(
+    definition: TableDefinition, segments: Sequence[Segment], columns: Columns
+) -> list[ViewUse]:
     """What a scan of these columns makes of each view. With unknown columns it uses none."""
     found: list[ViewUse] = []
     for view in usable(definition):

@@ -7,9 +7,9 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from bridge.jobs.plugin import build_plugin
 from bridge.servers.java import find_jdk
 from bridge.servers.maven import Artifact, artifact_file, build_once
+from bridge.trino.plugin import build_plugin
 from tests.benchmark.data import root
 
 

@@ -8,9 +8,9 @@ import random
 from pathlib import Path
 
 from bridge.index.kinds.request import RequestedIndexes
-from bridge.jobs.create_table import _add_partitions, thrift_table
-from bridge.jobs.index_table import index_table
+from bridge.indexing.table import index_table
 from bridge.metastore.client import MetastoreClient
+from bridge.runtime.create_table import _add_partitions, thrift_table
 from bridge.table.model import Partition, TableName
 from tests.engines.differential.table import SPECS, RandomTable, Taste, Writer
 from tests.engines.hive_stack import age

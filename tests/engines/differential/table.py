@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bridge.config import Config, Setting
-from bridge.table.model import Column, Partition, Table, TableName
+from bridge.kernel.config import Config, Setting
+from bridge.kernel.types import parse_hive_type
+from bridge.table.model import CatalogTable, Column, Partition, TableName
 from bridge.table.partition import partition_name
-from bridge.types import parse_hive_type
 from tests.engines.differential import values as v
 from tests.engines.differential.values import Sort
 
@@ -331,10 +331,10 @@ class RandomTable:
     properties: dict[str, str] = field(default_factory=dict)
 
     @property
-    def table(self) -> Table:
+    def table(self) -> CatalogTable:
         partition_keys = keys() if self.partitioned else ()
         location = f"file://{self.root}"
-        return Table(
+        return CatalogTable(
             self.name, columns(), partition_keys, location, properties=dict(self.properties)
         )
 

@@ -15,12 +15,12 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import csv
 
-from bridge.errors import FileCorrupt
-from bridge.file_formats.file_format import FileFormat
-from bridge.file_formats.leaf_scan import LeafScan
-from bridge.file_formats.physical_column import PhysicalColumn, PhysicalType
-from bridge.file_formats.rows import places_of
-from bridge.file_formats.statistics import FileStatistics, LeafStatistics
+from bridge.formats.file_format import FileFormat
+from bridge.formats.leaf_scan import LeafScan
+from bridge.formats.physical_column import PhysicalColumn, PhysicalType
+from bridge.formats.rows import places_of
+from bridge.formats.statistics import FileStatistics, LeafStatistics
+from bridge.kernel.errors import FileCorrupt
 from bridge.storage.port import Storage
 
 MARK = b"#tsv\t"

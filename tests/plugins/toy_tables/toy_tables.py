@@ -20,12 +20,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bridge.errors import FileCorrupt, ReadVersionNotFound, ReadVersionUnsupported, SnapshotExpired
 from bridge.expression.nodes import AlwaysTrue, And, Expression
-from bridge.expression.text import parse_where
+from bridge.expression.parsing.text import parse_where
+from bridge.kernel.errors import (
+    FileCorrupt,
+    ReadVersionNotFound,
+    ReadVersionUnsupported,
+    SnapshotExpired,
+)
 from bridge.storage.port import FileStat, FileTable, Storage
-from bridge.table.discovered import Discovered, combine, summarise
-from bridge.table.model import Partition, PartitionBatch, Table
+from bridge.table.directory.discovered import Discovered, combine, summarise
+from bridge.table.model import CatalogTable, Partition, PartitionBatch
 from bridge.table.partition import parse_partition_name
 from bridge.table.read_version import AsOfTime, AsOfVersion, ChangesBetween, Newest, ReadVersion
 from bridge.table.slices import Logs, Mask, ReaderSpec, SliceBatch
@@ -40,7 +45,7 @@ class ManifestFormat:
         return properties.get("toy.versions") == "true"
 
     def snapshot(
-        self, table: Table, read: ReadVersion, context: TableContext, id: str = ""
+        self, table: CatalogTable, read: ReadVersion, context: TableContext, id: str = ""
     ) -> ManifestSnapshot:
         if read.segments:
             raise ReadVersionUnsupported(f"{table.name} cannot be read as {read}", "leave it out")
@@ -84,7 +89,7 @@ class ManifestSnapshot:
     listed_files = 0
 
     def __init__(
-        self, table: Table, context: TableContext, read: ReadVersion, version: int
+        self, table: CatalogTable, context: TableContext, read: ReadVersion, version: int
     ) -> None:
         self.id = f"version:{version}"
         self.table = table
@@ -190,11 +195,11 @@ def _table(stats: Sequence[FileStat | None], version: object) -> FileTable:
     )
 
 
-def _read(table: Table, context: TableContext, version: int) -> dict[str, Any]:
+def _read(table: CatalogTable, context: TableContext, version: int) -> dict[str, Any]:
     return _manifest(table.location, context.storage, version)
 
 
-def _changes(table: Table, column: str, after: str, until: int) -> Expression:
+def _changes(table: CatalogTable, column: str, after: str, until: int) -> Expression:
     if not column:
         raise ReadVersionUnsupported(
             f"{table.name} does not tell in which version its rows were written",

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 import bridge
-from bridge.cli.main import cli
-from bridge.errors import ClusteringPending, InvalidRequest
+from bridge.app.cli.main import cli
+from bridge.kernel.errors import ClusteringPending, InvalidRequest
 
 
 @pytest.fixture
@@ -87,9 +87,9 @@ def test_a_group_is_cancelled_and_the_others_commit(root: Path, begun: bool) -> 
 def first_of(root: Path, instant: str) -> None:
     from bridge.clustering.execution import ThreadRewriter, execute
     from bridge.clustering.timeline import Timeline
-    from bridge.config import Config
-    from bridge.index.collect import ThreadCollector
-    from bridge.jobs.index_table import opened
+    from bridge.index.building.collect import ThreadCollector
+    from bridge.indexing.table import open_indexed_table
+    from bridge.kernel.config import Config
 
     class Died(Exception):
         pass
@@ -97,7 +97,7 @@ def first_of(root: Path, instant: str) -> None:
     def dies(*_: object, **__: object) -> None:
         raise Died
 
-    with opened(Config(), str(root)) as (storage, catalog, found, store):
+    with open_indexed_table(Config(), str(root)) as (storage, catalog, found, store):
         timeline = Timeline(storage, store.root)
         timeline.end = dies  # type: ignore[method-assign, assignment]
         with pytest.raises(Died):

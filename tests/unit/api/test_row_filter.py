@@ -5,12 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from bridge.api.row_filter import row_filter
-from bridge.errors import InvalidPredicate
+from bridge.app.api.row_filter import row_filter
 from bridge.expression.bind import bind
 from bridge.expression.fold import KEPT
-from bridge.expression.text import parse_where
-from bridge.types import BIGINT, DATE, STRING, TIMESTAMP, TRINO, Field, char
+from bridge.expression.parsing.text import parse_where
+from bridge.kernel.errors import InvalidPredicate
+from bridge.kernel.types import BIGINT, DATE, DOUBLE, STRING, TIMESTAMP, TRINO, Field, char
 
 FIELDS = [
     Field("c", char(4)),
@@ -18,6 +18,8 @@ FIELDS = [
     Field("n", BIGINT),
     Field("d", DATE),
     Field("t", TIMESTAMP),
+    Field("x", DOUBLE),
+    Field("y", DOUBLE),
 ]
 ROWS = {
     "c": pa.array(["a   ", "ab  ", "abc ", "abcd", None]),
@@ -25,6 +27,8 @@ ROWS = {
     "n": pa.array([1, 2, 3, 4, None], pa.int64()),
     "d": pa.array([0, 1, 2, 3, None], pa.int32()).cast(pa.date32()),
     "t": pa.array([0, 1, 2, 3_600_000_000, None], pa.timestamp("us")),
+    "x": pa.array([-0.0, 0.0, 1.0, 2.0, None]),
+    "y": pa.array([0.0, 0.0, 1.0, 2.0, None]),
 }
 PADDED = {
     "c LIKE 'ab'": [],
@@ -77,6 +81,20 @@ def test_values_of_a_list_are_compared_each_in_its_own_way() -> None:
         assert rows_of("n IN (1e0, NULL)", dialect) == [0]
 
 
+@pytest.mark.rule("2")
+@pytest.mark.rule("26")
+@pytest.mark.parametrize(
+    "where", ["{} IN (0, 1)", "{0} = 0 OR {0} = 1e0", "NOT {} NOT IN (0.0, 1)"]
+)
+def test_hive_may_not_find_a_negative_zero_in_a_list(where: str) -> None:
+    for dialect in ("trino", "spark"):
+        assert rows_of(where.format("x"), dialect) == [0, 1, 2]
+    with pytest.raises(InvalidPredicate, match=r"x holds -0\.0"):
+        rows_of(where.format("x"), "hive")
+    assert rows_of(where.format("y"), "hive") == [0, 1, 2]
+    assert rows_of("x = 0", "hive") == [0, 1] and rows_of("x IN (1, 2)", "hive") == [2, 3]
+
+
 @pytest.mark.rule("9")
 def test_timestamps_of_spark_are_those_of_the_session() -> None:
     for dialect in ("trino", "spark", "hive"):
@@ -85,3 +103,26 @@ def test_timestamps_of_spark_are_those_of_the_session() -> None:
         assert rows_of("t IN (TIMESTAMP '1970-01-01 00:00:00.000001')", dialect) == [1]
     assert rows_of("t = TIMESTAMP_NTZ '1970-01-01 01:00:00'", "spark") == [3]
     assert rows_of("t = TIMESTAMP_LTZ '1970-01-01 01:00:00'", "spark") == [3]
+
+
+@pytest.mark.rule("11")
+@pytest.mark.parametrize("dialect", ["trino", "hive"])
+def test_a_text_is_not_compared_with_a_char(dialect: str) -> None:
+    """Trino pads the text, Hive trims the char: ``ab`` is then ``ab  ``, and no bound holds."""
+    texts = "s = CAST('ab' AS char(4))", "s IN ('a', CAST('ab' AS char(4)))", "NOT s > {}"
+    for where in (text.format("CAST('ab' AS char(2))") for text in texts):
+        expression, dropped = parse_where(where, dialect)
+        assert not dropped
+        with pytest.raises(InvalidPredicate, match="pad and trim"):
+            row_filter(expression, FIELDS, dialect)
+        assert bind(expression, FIELDS, [], TRINO) == KEPT
+    assert parse_where("s NOT LIKE CAST('ab' AS char(2))", dialect)[1]
+    assert rows_of("c = CAST('ab' AS char(8))", dialect) == [1]
+
+
+@pytest.mark.rule("24")
+def test_a_cast_to_a_short_text_cuts_in_hive_and_not_in_spark() -> None:
+    for type in ("varchar(2)", "char(2)"):
+        where = f"s = CAST('abcd' AS {type})"
+        assert rows_of(where, "spark") == [3]
+        assert parse_where(where, "hive")[1] and parse_where(where, "trino")[1]

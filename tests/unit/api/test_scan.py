@@ -81,9 +81,9 @@ def test_11_char_compares_padded_or_without_its_padding(
     tmp_path: Path, session: bridge.Session, semantics: str, below: list[str]
 ) -> None:
     """'z' and a tab: below 'z' where both are padded with spaces, above it where neither is."""
-    from bridge.api.row_filter import row_filter
-    from bridge.expression.text import parse_where
-    from bridge.types import Field, char
+    from bridge.app.api.row_filter import row_filter
+    from bridge.expression.parsing.text import parse_where
+    from bridge.kernel.types import Field, char
 
     values = ["z", "z\t", "za"]
     column = pa.array([v.ljust(3) for v in values])
@@ -199,7 +199,7 @@ def test_wrong_arguments_say_what_to_do(
 
 def test_a_stream_is_bounded_and_stops_when_it_is_closed(tmp_path: Path) -> None:
     """Of many tasks no more are under way than asked for, however slowly they are drawn."""
-    from bridge.api.parallel import in_order
+    from bridge.app.api.parallel import in_order
 
     begun: list[int] = []
 
@@ -216,7 +216,7 @@ def test_a_stream_is_bounded_and_stops_when_it_is_closed(tmp_path: Path) -> None
 
 
 def test_an_error_in_the_midst_of_a_stream_ends_it(tmp_path: Path) -> None:
-    from bridge.api.parallel import in_order
+    from bridge.app.api.parallel import in_order
 
     def work(task: int) -> Any:
         yield task
@@ -316,13 +316,13 @@ def test_orc_is_read_and_pruned(tmp_path: Path, session: bridge.Session) -> None
 def test_18_a_partition_value_that_is_not_of_its_type(
     tmp_path: Path, session: bridge.Session
 ) -> None:
-    from bridge.api.scan import Scan
-    from bridge.api.scan_options import ScanOptions
-    from bridge.errors import FileCorrupt
-    from bridge.table.model import Column, Partition, Table, TableName
-    from bridge.types import INTEGER
+    from bridge.app.api.scan import Scan
+    from bridge.app.api.scan_options import ScanOptions
+    from bridge.kernel.errors import FileCorrupt
+    from bridge.kernel.types import INTEGER
+    from bridge.table.model import CatalogTable, Column, Partition, TableName
 
-    definition = Table(TableName("db", "t"), (), (Column("p", INTEGER),), "file:///t")
+    definition = CatalogTable(TableName("db", "t"), (), (Column("p", INTEGER),), "file:///t")
     partition = Partition("p=abc", ("abc",), "file:///t/p=abc")
     hive = Scan(session, "db.t", ScanOptions(semantics="hive"))
     assert hive._key_values(definition, partition)["p"].as_py() is None
@@ -346,9 +346,9 @@ def test_18_a_partition_value_that_is_not_of_its_type(
 def test_18_a_key_that_planning_knows_nothing_of_is_read_or_refused_and_never_null(
     type: str, text: str, value: Any, semantics: str
 ) -> None:
-    from bridge.api.partition_keys import key_values
+    from bridge.app.api.partition_keys import key_values
+    from bridge.kernel.types import parse_hive_type
     from bridge.table.model import Column, Partition
-    from bridge.types import parse_hive_type
 
     keys = (Column("p", parse_hive_type(type)),)
     partition = Partition(f"p={escape(text)}", (text,), "file:///t/p")
@@ -364,10 +364,10 @@ def test_18_a_key_that_planning_knows_nothing_of_is_read_or_refused_and_never_nu
 def test_18_a_value_that_engines_read_each_in_their_own_way_is_refused(
     type: str, text: str
 ) -> None:
-    from bridge.api.partition_keys import key_values
-    from bridge.errors import UnsupportedType
+    from bridge.app.api.partition_keys import key_values
+    from bridge.kernel.errors import UnsupportedType
+    from bridge.kernel.types import parse_hive_type
     from bridge.table.model import Column, Partition
-    from bridge.types import parse_hive_type
 
     keys = (Column("p", parse_hive_type(type)),)
     partition = Partition(f"p={text}", (text,), "file:///t/p")

@@ -18,12 +18,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import bridge
-from bridge.errors import FileAmbiguous, FileUnreadable
-from bridge.file_formats.orc import FORMAT
-from bridge.file_formats.readers.lines import line_blocks
-from bridge.jobs.segments.headers import first_line
-from bridge.storage.local import LocalStorage
+from bridge.formats.lines.lines import line_blocks
+from bridge.formats.orc.format import FORMAT
+from bridge.kernel.errors import FileAmbiguous, FileUnreadable
+from bridge.storage.local_disk.local import LocalStorage
 from bridge.table.infer import merge_schemas
+from bridge.table.segments.headers import first_line
 from tests.support.footers import BINARY, LIST, chunks, get, put_together, set_to, take_apart
 from tests.tiers import examples
 
@@ -122,7 +122,7 @@ def test_what_one_list_cannot_take_costs_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is no fault of the file either: the next build tries again."""
-    from bridge.index import value_scan
+    from bridge.index.building import value_scan
     from bridge.index.kinds import values
 
     real = values.canonical

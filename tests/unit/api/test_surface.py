@@ -22,7 +22,7 @@ def test_every_public_name_is_there_and_has_a_docstring() -> None:
         bridge.nothing  # noqa: B018
 
 
-@pytest.mark.parametrize("module", ["bridge", "bridge.cli.main"])
+@pytest.mark.parametrize("module", ["bridge", "bridge.app.cli.main"])
 def test_importing_it_brings_no_heavy_library(module: str) -> None:
     code = (
         f"import sys, {module}; "
@@ -41,7 +41,7 @@ def test_settings_are_keywords_and_wrong_ones_are_told(tmp_path: Path) -> None:
     with pytest.raises(bridge.BridgeError, match="planner_recursive"):
         bridge.connect(planner_recursiv=True)
     with pytest.raises(bridge.BridgeError, match=r"from connect\(\)"):
-        bridge.connect(planner_listing_threads="many")
+        bridge.connect(service_port="many")
     with pytest.raises(bridge.BridgeError, match="metastore_uri is None"):
         bridge.connect(metastore_uri=None)  # type: ignore[arg-type]
     with pytest.raises(bridge.BridgeError, match="no such configuration file"):

@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
-from bridge.cli.main import cli
-from bridge.errors import StorageFull
-from bridge.storage.local import LocalStorage
+from bridge.app.cli.main import cli
+from bridge.kernel.errors import StorageFull
+from bridge.storage.local_disk.local import LocalStorage
 
 Run = Callable[..., Result]
 
@@ -252,6 +252,24 @@ def test_no_metastore(run: Run, command: tuple[str, ...]) -> None:
     refused(run(*command), "METASTORE_UNAVAILABLE", *words, status=1)
 
 
+def test_a_column_that_is_left_out_is_named_and_told_by_the_status(
+    run: Run, tmp_path: Path
+) -> None:
+    part = pa.array([{"a": 1, "b": None}], pa.struct([("a", pa.int32()), ("b", pa.null())]))
+    held = {"n": [1], "at": pa.array([1], pa.time64("us")), "st": part}
+    (tmp_path / "t").mkdir()
+    pq.write_table(pa.table(held), tmp_path / "t" / "f.parquet")
+    found = run("table", "create", "a.b", "--location", tmp_path / "t", "--dry-run")
+    assert found.exit_code == 3 and "left out: column at, whose type" in found.stderr
+    assert "would create a.b" in found.stdout and "  n " in found.stdout
+    assert "left out: column st.b, whose type" in found.stderr
+    assert "struct<a:int>" in found.stdout
+    words = ("--format", "parquet", "--from", tmp_path / "t", "--dry-run", "--yes")
+    found = run("table", "create", tmp_path / "s", *words)
+    assert found.exit_code == 3 and "left out: 'at'" in found.stderr
+    assert "left out: 'st.b'" in found.stderr
+
+
 def test_no_metastore_and_nothing_half_registered(run: Run, flights: Path) -> None:
     result = run("table", "create", "a.b", "--location", flights)
     refused(result, "METASTORE_UNAVAILABLE", "127.0.0.1:1", status=1)
@@ -406,7 +424,7 @@ def test_what_nobody_foresaw(run: Run, flights: Path, monkeypatch: pytest.Monkey
     def broken(*_: object) -> object:
         raise ZeroDivisionError("so be it")
 
-    monkeypatch.setattr("bridge.api.session.resolve", broken)
+    monkeypatch.setattr("bridge.app.api.session.resolve", broken)
     result = run("explain", flights)
     refused(result, "INTERNAL", "ZeroDivisionError: so be it", "skipbridge -v", status=1)
 
@@ -435,7 +453,7 @@ def test_secrets_of_the_environment_are_never_shown(
 
 def test_help_needs_neither_arrow_nor_sqlglot() -> None:
     program = (
-        "import sys\nfrom click.testing import CliRunner\nfrom bridge.cli.main import cli\n"
+        "import sys\nfrom click.testing import CliRunner\nfrom bridge.app.cli.main import cli\n"
         "for words in (['--help'], ['config', 'show'], ['metastore', '--help']):\n"
         "    assert CliRunner().invoke(cli, words).exit_code == 0\n"
         "print(sorted({'pyarrow', 'pandas', 'sqlglot', 'thrift', 'jinja2'} & set(sys.modules)))"

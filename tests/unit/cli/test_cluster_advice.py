@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
-from bridge.api.session import Session
-from bridge.cli.main import cli
-from bridge.config import Config, Setting
-from bridge.expression.text import parse_where
-from bridge.jobs.compose import planner_of
+from bridge.app.api.session import Session
+from bridge.app.cli.main import cli
+from bridge.expression.parsing.text import parse_where
+from bridge.kernel.config import Config, Setting
 from bridge.planner.request import ScanRequest
+from bridge.runtime.compose import planner_of
 from bridge.storage.routed import open_storage
-from bridge.table.directory_catalog import DirectoryCatalog
+from bridge.table.directory.catalog import DirectoryCatalog
 from tests.support.lake import age, drained
 
 SIZES = ("--target", "64KiB", "--small", "1MiB", "--group-bytes", "64MiB")

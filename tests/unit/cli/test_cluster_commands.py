@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
-from bridge.api.session import Session
-from bridge.cli.main import cli
-from bridge.config import Config
+from bridge.app.api.session import Session
+from bridge.app.cli.main import cli
+from bridge.kernel.config import Config
 
 
 @pytest.fixture
@@ -35,6 +35,12 @@ def run(*words: object, status: int = 0) -> Result:
     assert result.exit_code == status, result.output
     assert "Traceback" not in result.output
     return result
+
+
+def test_a_dry_run_without_an_index_says_what_to_type(table: Path) -> None:
+    refused = run("run", table, "--now", "--by", "x", "--dry-run", status=2)
+    assert f"skipbridge index build file://{table}" in refused.stderr
+    assert not (table / ".skipbridge").exists()
 
 
 def test_from_a_plan_to_fewer_files(table: Path) -> None:
@@ -141,7 +147,10 @@ def test_a_damaged_plan_is_shown_and_cancelled(table: Path) -> None:
     instant = run("schedule", table, "--by", "x").stdout.strip()
     (plan,) = (table / ".skipbridge" / "clustering").glob("*.requested.json")
     plan.write_bytes(plan.read_bytes()[:-40])
-    assert "cancel this plan" in run("schedule", table, "--by", "x", status=1).stderr
+    told = run("schedule", table, "--by", "x").stderr
+    assert f"-> skipbridge cluster cancel {table} {instant} removes it" in told
+    other = run("show", table).stdout.splitlines()[1].split()[1]
+    assert "cancelled" in run("cancel", table, other).stdout
     shown = run("show", table).stdout
     assert shown.startswith(f"requested  {instant}") and "is not a clustering plan" in shown
     assert "problem" in json.loads(run("show", table, "--output", "json").stdout)[0]
@@ -150,7 +159,7 @@ def test_a_damaged_plan_is_shown_and_cancelled(table: Path) -> None:
         "there is no clustering plan" in run("cancel", table, "20200101000000000", status=2).stderr
     )
     assert len(run("schedule", table, "--by", "x").stdout.strip()) == 17
-    assert len(run("show", table).stdout.splitlines()) == 2
+    assert len(run("show", table).stdout.splitlines()) == 3
 
 
 def test_a_plan_that_cannot_be_executed_does_not_hide_the_others(table: Path) -> None:
@@ -160,3 +169,14 @@ def test_a_plan_that_cannot_be_executed_does_not_hide_the_others(table: Path) ->
     plan.write_bytes(plan.read_bytes()[:-40])
     assert f"{second} completed" in run("run", table, "--local").stdout
     assert "cancel this plan" in run("run", table, "--local", status=1).stderr
+
+
+def test_names_of_originals_that_no_line_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, odd = "file:///t/a b*.parquet", ["file:///t/x\n/etc/y", "file:///t/\x1b[2J"]
+    made = {"table": "db.t", "files": [plain, *odd], "bytes": 3, "needed": []}
+    monkeypatch.setattr("bridge.clustering.commands.publish.originals", lambda *_: made)
+    found = run("originals", "db.t", status=3)
+    assert found.stdout == f"{plain}\n"
+    assert "x\\n/etc/y" in found.stderr and "\\x1b[2J" in found.stderr
+    assert run("originals", "db.t", "-0").stdout == "".join(f"{path}\0" for path in (plain, *odd))
+    assert json.loads(run("originals", "db.t", "--output", "json").stdout)["files"] == made["files"]

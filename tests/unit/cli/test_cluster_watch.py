@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
-from bridge.api.session import Session
-from bridge.cli.main import cli
-from bridge.clustering.scheduling import Strategy
-from bridge.clustering.triggers import Triggers
-from bridge.config import Config
-from bridge.jobs.cluster_watch import watched_round
+from bridge.app.api.session import Session
+from bridge.app.cli.main import cli
+from bridge.clustering.commands.watch import watched_round
+from bridge.clustering.planning.scheduling import Strategy
+from bridge.clustering.planning.triggers import Triggers
+from bridge.kernel.config import Config
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_a_watch_of_refreshes_tells_in_the_order_of_the_work(table: Path) -> Non
 
 def test_a_lone_file_is_not_rewritten_for_ever(table: Path) -> None:
     """Even if groups of one file are asked for, and each round is triggered by a commit."""
-    from bridge.clustering.eligibility import Limits
+    from bridge.clustering.planning.eligibility import Limits
 
     alone = Strategy(limits=Limits(fewest_files=1))
     old = {path.name for path in table.glob("*.parquet")} - {"0.parquet"}

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
-from bridge.cli.main import cli
-from bridge.cli.output import first_lines
-from bridge.config import OPTIONS, variable_of
+from bridge.app.cli.main import cli
+from bridge.app.cli.output import first_lines
+from bridge.kernel.config import OPTIONS, variable_of
 from bridge.sync.report import SyncReport, diff_text
 from trino_plugin_gen import build as plugin_build
 
@@ -68,7 +68,9 @@ def test_the_plugin_is_installed_by_the_words_of_the_help(
 
     monkeypatch.setattr(plugin_build, "_maven", jars)
     monkeypatch.setattr(plugin_build, "_require_java", lambda *_: None)
-    monkeypatch.setattr("bridge.jobs.plugin.find_jdk", lambda *_: type("Jdk", (), {"home": Path()}))
+    monkeypatch.setattr(
+        "bridge.trino.plugin.find_jdk", lambda *_: type("Jdk", (), {"home": Path()})
+    )
     built = run("plugin", "build")
     assert built.exit_code == 0, built.output
     home = Path.cwd() / "trino server"
@@ -166,9 +168,9 @@ def test_variables_that_are_known_are_not_told(run: Run, monkeypatch: pytest.Mon
 
 def test_every_variable_that_the_code_names_is_known() -> None:
     """So that nothing this project tells people to set is called no setting."""
-    from bridge import config
+    from bridge.kernel import config
 
-    root = Path(config.__file__).parents[1]
+    root = Path(config.__file__).parents[2]
     known = {variable_of(o.key) for o in OPTIONS} | set(config._OTHER_VARIABLES)
     places = ("bridge", "docs", "trino_plugin_gen", "hive_hooks", "docker", "tests/benchmark")
     texts = [p for place in places for p in (root / place).rglob("*") if p.is_file()]
@@ -198,13 +200,13 @@ def test_an_interrupted_build_says_what_to_do(run: Run, monkeypatch: pytest.Monk
         raise KeyboardInterrupt
 
     write(Path("t") / "0.parquet", pa.table({"x": [1]}))
-    monkeypatch.setattr("bridge.jobs.index_table.index_table", interrupted)
+    monkeypatch.setattr("bridge.indexing.table.index_table", interrupted)
     for verb in ("build", "refresh"):
         done = run("index", verb, "./t")
         assert done.exit_code == 130
         assert "continues after the last commit (every 50,000 files)" in done.stderr
         assert "Abort" not in done.output
-    monkeypatch.setattr("bridge.api.session.resolve", interrupted)
+    monkeypatch.setattr("bridge.app.api.session.resolve", interrupted)
     done = run("explain", "./t")
     assert (done.exit_code, done.stderr) == (130, "stopped\n")
 

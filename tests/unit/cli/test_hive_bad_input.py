@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner, Result
 
-from bridge.cli.main import cli
+from bridge.app.cli.main import cli
 from bridge.servers.java import find_jdk
 
 
@@ -15,29 +14,6 @@ def run(*words: str, **environment: str) -> Result:
     result = CliRunner().invoke(cli, ["hive", *words], env=environment)
     assert "Traceback" not in result.output
     return result
-
-
-@pytest.mark.parametrize("verb", ["hook", "unhook", "ddl"])
-def test_no_metastore(verb: str) -> None:
-    result = run(
-        verb,
-        "a.b",
-        SKIPBRIDGE_METASTORE_URI="thrift://127.0.0.1:1",
-        SKIPBRIDGE_METASTORE_TIMEOUT="100ms",
-    )
-    assert "error METASTORE_UNAVAILABLE: no metastore answers at thrift://127.0.0.1:1" in (
-        result.stderr
-    )
-    assert "\n  -> " in result.stderr
-    assert (result.exit_code, result.stdout) == (1, "")
-
-
-@pytest.mark.parametrize("verb", ["hook", "unhook", "ddl"])
-def test_usage(verb: str) -> None:
-    for words in ([], ["a.b", "c.d"], ["a.b", "--colour", "red"]):
-        result = run(verb, *words)
-        assert result.exit_code == 2 and "Usage:" in result.stderr
-    assert "DB.TABLE" in run(verb, "--help").stdout
 
 
 def test_jar_for_a_version_that_was_never_compiled(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from bridge.cli import demo as module
+from bridge.app.cli import demo as module
 
 
 @pytest.fixture(autouse=True)
@@ -32,8 +32,8 @@ def test_a_swallowed_interrupt_is_noticed_at_the_next_line(
         say("2/2")
         return 0
 
-    monkeypatch.setattr("bridge.demo.run.missing_parts", list)
-    monkeypatch.setattr("bridge.demo.run.run_demo", story)
+    monkeypatch.setattr("bridge.app.demo.run.missing_parts", list)
+    monkeypatch.setattr("bridge.app.demo.run.run_demo", story)
     result = CliRunner().invoke(module.demo, ["--out", str(tmp_path / "demo")])
     assert result.exit_code == 130
     assert result.output.splitlines() == ["1/2", "stopped"]
@@ -48,6 +48,6 @@ def test_another_handler_that_was_left_behind_is_replaced(
         signal.raise_signal(signal.SIGINT)
         return 0
 
-    monkeypatch.setattr("bridge.demo.run.missing_parts", list)
-    monkeypatch.setattr("bridge.demo.run.run_demo", story)
+    monkeypatch.setattr("bridge.app.demo.run.missing_parts", list)
+    monkeypatch.setattr("bridge.app.demo.run.run_demo", story)
     assert CliRunner().invoke(module.demo, ["--out", str(tmp_path / "demo")]).exit_code == 130

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from bridge.cli.main import cli
+from bridge.app.cli.main import cli
 
 Run = Callable[..., Result]
 COLUMNS = "id bigint, caller string, seconds int, at timestamp"
@@ -98,16 +98,13 @@ def test_a_segment_is_added_listed_hidden_merged_and_deleted(run: Run, tmp_path:
     assert [line.split()[:2] for line in lines[1:]] == [["0", "Success"], ["1", "Success"]]
     assert all(" csv " in line and line.split()[-1] == "-" for line in lines[1:])
 
-    assert "disabled 1" in done(run("segment", "disable", "./calls", "1"))
+    done(run("sql", "ALTER TABLE `./calls` DISABLE SEGMENTS (1)"))
     assert ids(run) == {"0": "Success", "1": "Disabled"}
-    assert "disabled nothing" in done(run("segment", "disable", "./calls", "1"))
-    assert told(run("segment", "enable", "./calls", "1", "--output", "json"))["segments"] == ["1"]
-    merged = done(run("segment", "compact", "./calls", "0", "1"))
-    assert "segments 0, 1 are segment 0.1" in merged
-    assert "nothing to merge" in done(run("segment", "compact", "./calls", "--kind", "major"))
-    would = done(run("segment", "clean", "./calls", "--dry-run"))
-    assert "2 segments would be forgotten" in would and len(ids(run)) == 3
-    assert "2 segments forgotten" in done(run("segment", "clean", "./calls"))
+    done(run("sql", "ALTER TABLE `./calls` ENABLE SEGMENTS (1)"))
+    done(run("sql", "ALTER TABLE `./calls` COMPACT 'CUSTOM' WHERE SEGMENT.ID IN (0, 1)"))
+    done(run("sql", "CLEAN FILES FOR TABLE `./calls` OPTIONS('dryrun'='true')"))
+    assert len(ids(run)) == 3
+    done(run("sql", "CLEAN FILES FOR TABLE `./calls`"))
     assert ids(run) == {"0.1": "Success"}
     assert ids(run, "--history") == {"0": "Compacted", "0.1": "Success", "1": "Compacted"}
 
@@ -164,8 +161,6 @@ def test_a_changed_file_is_taken_up(run: Run, tmp_path: Path) -> None:
             "xlsx",
         ),
         (("segment", "delete", "./calls", "7"), "SEGMENT_NOT_FOUND", "0, 1"),
-        (("segment", "compact", "./calls", "0"), "INVALID_REQUEST", "two segments"),
-        (("segment", "clean", "./calls", "--keep", "0"), "INVALID_REQUEST", "keep=0"),
         (("segment", "list", "./lake/2024-05"), "OPERATION_BLOCKED", "no segments"),
         (("table", "create", "./u", "--format", "csv"), "INVALID_REQUEST", "columns"),
         (

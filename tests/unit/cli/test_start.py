@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.cli.main import _COMMANDS
+from bridge.app.cli.main import _COMMANDS
 
 LARGE = ("numpy", "pyarrow", "obstore", "sqlglot", "thrift", "prometheus_client", "rich", "pyspark")
 _RUN = """
 import json, os, sys
-from bridge.cli import main
+from bridge.app.cli import main
 os._exit = lambda status: None
 sys.argv = ["skipbridge", *sys.argv[1:]]
 main.main()
@@ -57,10 +57,10 @@ def test_explain_of_a_directory_imports_neither_a_metastore_nor_pandas(tmp_path:
 
 
 def test_choices_that_are_written_again_to_import_less_agree() -> None:
-    from bridge.cli.doctor import doctor
-    from bridge.cli.sync import sync
-    from bridge.clients.hive import AUTHENTICATIONS
-    from bridge.jobs.sync.run_all import INDEXES
+    from bridge.app.cli.doctor import doctor
+    from bridge.app.cli.sync import sync
+    from bridge.hive.server import AUTHENTICATIONS
+    from bridge.sync.run_all import INDEXES
 
     choices = {p.name: getattr(p.type, "choices", ()) for c in (doctor, sync) for p in c.params}
     assert tuple(choices["hive_authentication"]) == tuple(AUTHENTICATIONS)

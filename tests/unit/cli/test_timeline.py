@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
-from bridge.cli.main import cli
-from bridge.jobs import timeline
+from bridge.app import timeline
+from bridge.app.cli.main import cli
+from bridge.kernel.types import BIGINT, INTEGER
 from bridge.table.model import Column
 from bridge.table.registry import table_formats
-from bridge.types import BIGINT, INTEGER
 from tests.support.lake import NAME
 from tests.support.toy_tables import PLUGIN, VersionedLake
 from tests.support.wheels import install, wheel_of

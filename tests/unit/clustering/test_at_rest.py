@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.clustering.depth import is_written
-from bridge.clustering.eligibility import GIB, MIB, Limits, plan_groups
 from bridge.clustering.groupings.grouping import Candidates
+from bridge.clustering.planning.depth import is_written, rewrites_of
+from bridge.clustering.planning.eligibility import GIB, MIB, Limits, plan_groups
 from bridge.clustering.registry import grouping
 from tests.tiers import examples
 
 EXAMPLES = examples(100, 100, 3000)
+JOINS = 13
+"""How often at most the smallest file of plans is rewritten with few new bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """Attributes: rewrites: of the row in it that was rewritten most often."""
+    """Attributes: rewrites: of the row in it that was rewritten most often.
+
+    rows: the files of writers that held its rows.
+    """
 
     size: int
     low: int
     high: int
     rewrites: int = 0
+    rows: tuple[int, ...] = ()
 
     @property
     def written(self) -> bool:
@@ -39,10 +46,20 @@ class Growing:
         self.limits, self.share, self.by = limits, share, by
         self.files: list[File] = []
         self.added = self.written = 0.0
+        self.first: list[int] = []
+        self.rewritten: Counter[int] = Counter()
 
     def add(self, files: list[File]) -> None:
-        self.files += files
+        for file in files:
+            self.files.append(replace(file, rows=(len(self.first),)))
+            self.first.append(file.size)
         self.added += sum(file.size for file in files)
+
+    def check_rewrites(self) -> None:
+        """No row was rewritten more often than is promised, where a rewrite shrinks no file."""
+        for row, count in self.rewritten.items():
+            doublings = max(0.0, np.log2(self.limits.target / self.first[row]))
+            assert count <= JOINS + 1 + doublings, (count, self.first[row], self.limits)
 
     def plan(self) -> list[list[int]]:
         count = len(self.files)
@@ -53,8 +70,8 @@ class Growing:
             np.array([[file.low for file in self.files]], np.int64),
             np.array([[file.high for file in self.files]], np.int64),
         )
-        written = np.array([file.written for file in self.files], np.bool_)
-        plan = plan_groups({"": found}, grouping(self.by), self.limits, written={"": written})
+        rewrites = np.array([file.rewrites for file in self.files], np.int64)
+        plan = plan_groups({"": found}, grouping(self.by), self.limits, rewrites={"": rewrites})
         return [group for _, group in plan]
 
     def run(self) -> int:
@@ -72,26 +89,26 @@ class Growing:
 
     def _rewritten(self, files: list[File]) -> list[File]:
         new = [file for file in files if not file.written]
-        old = sorted(file.size for file in files if file.written)
+        old = sorted((file.size, file.rewrites) for file in files if file.written)
         planned = sum(file.size for file in files)
         assert new and (planned <= self.limits.most_per_group or len(files) == 1)
         held = sum(file.size for file in new)
-        for place, size in enumerate(old):
-            assert size <= held or (place == 0 and size <= 13 * held and len(new) > 1), (
-                place,
-                size,
-                held,
-            )
+        for place, (size, rewrites) in enumerate(old):
+            joins = place == 0 and len(new) > 1 and rewrites <= JOINS
+            assert size <= held * (JOINS if joins else 1), (place, size, held)
             held += size
         size = sum(file.size * (1 if file.written else self.share) for file in files)
         self.written += size
         count = self.limits.outputs(int(planned))
         level = 1 + max(file.rewrites for file in files)
+        rows = Counter(row for file in files for row in set(file.rows))
+        self.rewritten.update(rows.keys())
         edges = np.linspace(
             min(f.low for f in files), max(f.high for f in files), count + 1
         ).astype(int)
         return [
-            File(int(size / count), int(edges[i]), int(edges[i + 1]), level) for i in range(count)
+            File(int(size / count), int(edges[i]), int(edges[i + 1]), level, tuple(rows))
+            for i in range(count)
         ]
 
 
@@ -126,6 +143,8 @@ def test_a_run_leaves_one_small_file_and_the_next_one_writes_nothing(
         assert len(small) <= 1
         written = table.written
         assert table.run() == 0 and table.written == written
+    if share == 1.0:
+        table.check_rewrites()
 
 
 @pytest.mark.parametrize("share", [0.95, 0.5, 0.25])
@@ -149,9 +168,45 @@ def test_a_thousand_rounds_rewrite_a_row_seldom() -> None:
     assert table.written <= 16 * table.added
 
 
+@pytest.mark.parametrize("ratio", [1, 2, 4, 8, 13, 14])
+def test_a_row_is_rewritten_seldom_whatever_arrives(ratio: int) -> None:
+    """Each time so few bytes that the smallest file of plans may just join them, or just not."""
+    limits = Limits(target=1 << 30)
+    table = Growing(limits, 1.0)
+    table.add([File(limits.target // 4, 0, 9)] * 2)
+    table.run()
+    table.add([File(500, 0, 9)] * 2)
+    for _ in range(700):
+        table.run()
+        new = -(-min(file.size for file in table.files) // ratio // 2)
+        if new > limits.packed:
+            break
+        table.add([File(new, 0, 9)] * 2)
+    table.check_rewrites()
+    assert len(table.files) <= 20 + 2 * table.added / limits.target
+
+
+@settings(max_examples=EXAMPLES)
+@given(
+    st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=3), min_size=1, max_size=40),
+    st.sampled_from([Limits(1 << 30), Limits(1 << 20, 1 << 20), Limits(1 << 20)]),
+)
+def test_random_arrivals_rewrite_a_row_seldom(rounds: list[list[int]], limits: Limits) -> None:
+    """Files of all sizes, drawn by their logarithm."""
+    table = Growing(limits, 1.0)
+    for number, sizes in enumerate(rounds):
+        table.add([File(int(100 * 1.5**size), number, number) for size in sizes])
+        table.run()
+    table.check_rewrites()
+
+
 def test_files_of_plans_are_known_by_their_names() -> None:
     name = "c00001-0-0002-0123456789ab.parquet"
     assert is_written(f"file:///t/.skipbridge_clustered/20260101000000000/d=1/{name}")
     assert is_written(f"file:///t/.skipbridge_clustered/published-20260101000000000/d=1/{name}")
     assert not is_written(f"file:///t/d=1/{name}")
     assert not is_written("file:///t/.skipbridge_clustered/published-1/d=1/part-0.parquet")
+    name = "file:///t/.skipbridge_clustered/20260101000000000/c00001-0-0002-0123456789ab"
+    assert rewrites_of(f"{name}-3.parquet-data") == 3 and is_written(f"{name}-3.parquet-data")
+    assert rewrites_of(f"{name}.parquet-data") > JOINS  # of an older version
+    assert rewrites_of("file:///t/c00001-0-0002-0123456789ab-3.parquet-data") == 0

@@ -5,10 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bridge.clustering.eligibility import GIB, MIB, Limits, PartitionFilter, _natural, plan_groups
 from bridge.clustering.groupings.grouping import Candidates
+from bridge.clustering.planning.eligibility import (
+    GIB,
+    MIB,
+    Limits,
+    PartitionFilter,
+    _natural,
+    plan_groups,
+)
 from bridge.clustering.registry import group_filter, group_filters, grouping, groupings
-from bridge.errors import InvalidConfiguration
+from bridge.kernel.errors import InvalidConfiguration
 
 TARGET = Limits(target=GIB, small=600 * MIB, most_per_group=100 * GIB)
 

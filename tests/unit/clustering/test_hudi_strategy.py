@@ -10,32 +10,32 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from bridge.cli.main import cli
-from bridge.clustering.eligibility import Limits, PartitionFilter
-from bridge.clustering.hudi import (
+from bridge.app.cli.main import cli
+from bridge.clustering.hudi import run as cluster_hudi
+from bridge.clustering.hudi.planning import (
     DEFAULTS,
     Laid,
     check_hudi,
     kept_in_plan,
-    laid,
+    layout_of_clustering,
     partition_options,
     plan_options,
     small_slices,
     strategy_options,
     table_options,
 )
-from bridge.clustering.scheduling import Strategy
-from bridge.config import Config
-from bridge.errors import BridgeError, ColumnNotFound, InvalidRequest, UnsupportedTable
-from bridge.jobs import cluster_hudi
-from bridge.jobs.compose import storage_of
-from bridge.jobs.index_table import opened
-from bridge.servers.hudi_spark import HudiFailed
-from bridge.table.hudi.clusterings import Clustering, SliceToCluster, clusterings
-from bridge.table.hudi.file_system_view import FileSystemView
-from bridge.table.hudi.instant import Instant, State
+from bridge.clustering.hudi.spark import HudiFailed
+from bridge.clustering.planning.eligibility import Limits, PartitionFilter
+from bridge.clustering.planning.scheduling import Strategy
+from bridge.indexing.table import open_indexed_table
+from bridge.kernel.config import Config
+from bridge.kernel.errors import BridgeError, ColumnNotFound, InvalidRequest, UnsupportedTable
+from bridge.runtime.compose import storage_of
+from bridge.table.hudi.files.file_system_view import FileSystemView
 from bridge.table.hudi.open_tables import OpenTables
-from bridge.table.model import Table
+from bridge.table.hudi.timeline.clusterings import HudiClustering, SliceToCluster, clusterings
+from bridge.table.hudi.timeline.instant import Instant, State
+from bridge.table.model import CatalogTable
 from tests.support.hudi_fixtures import HudiFixture, hudi_fixtures
 
 SPARK = {"SKIPBRIDGE_HUDI_SPARK": "/nowhere/python"}
@@ -49,8 +49,8 @@ def _by_id(*names: str) -> Any:
     return pytest.mark.parametrize("fixture", _fixtures(*names), ids=lambda one: one.id)
 
 
-def _table(fixture: HudiFixture) -> Table:
-    with opened(Config(), str(fixture.path())) as (_, _, table, _):
+def _table(fixture: HudiFixture) -> CatalogTable:
+    with open_indexed_table(Config(), str(fixture.path())) as (_, _, table, _):
         return table
 
 
@@ -72,7 +72,7 @@ def test_clusterings_of_the_timeline(fixture: HudiFixture) -> None:
     assert found.state == state
     assert len(found.groups) == 2 and len(found.slices) == 4
     assert (found.commit is None) == (state != "completed")
-    assert laid(found).layout == ("linear" if found.columns else "binpack")
+    assert layout_of_clustering(found).layout == ("linear" if found.columns else "binpack")
     if found.commit is not None:
         gone = {(p, i) for p, ids in found.commit.replaced.items() for i in ids}
         assert gone == {(each.partition, each.file_id) for each in found.slices}
@@ -114,17 +114,19 @@ def test_options(fixture: HudiFixture) -> None:
     }
     kept = kept_in_plan(strategy, options, False)
     instant = Instant("1" * 17, "clustering", State.REQUESTED, None, "")
-    plan = Clustering(instant, (), ("price", "name"), kept)
-    assert plan_options(plan) == options and laid(plan) == Laid("hilbert", ("PRICE", "name"))
+    plan = HudiClustering(instant, (), ("price", "name"), kept)
+    assert plan_options(plan) == options and layout_of_clustering(plan) == Laid(
+        "hilbert", ("PRICE", "name")
+    )
 
 
 def test_a_plan_gives_no_other_options() -> None:
     instant = Instant("1" * 17, "clustering", State.REQUESTED, None, "")
     text = {"hoodie.base.path": "/x", "hoodie.layout.optimize.strategy": "ZORDER"}
-    plan = Clustering(instant, (), (), {"skipbridge.options": json.dumps(text)})
+    plan = HudiClustering(instant, (), (), {"skipbridge.options": json.dumps(text)})
     assert plan_options(plan) == {"hoodie.layout.optimize.strategy": "ZORDER"}
     for broken in ("", "[", "3", "null"):
-        plan = Clustering(instant, (), (), {"skipbridge.options": broken})
+        plan = HudiClustering(instant, (), (), {"skipbridge.options": broken})
         with pytest.raises(BridgeError, match="keeps options that cannot be read"):
             plan_options(plan)
 
@@ -136,7 +138,6 @@ def test_a_plan_gives_no_other_options() -> None:
         ({"grouping": "overlap"}, "--group overlap"),
         ({"layout": "spiral"}, "--layout spiral"),
         ({"layout": "kdtree"}, "--layout kdtree"),
-        ({"page_index": True}, "--page-index"),
         ({"bloom": ("id",)}, "--bloom-filter"),
         ({"again": True}, "--again"),
         ({"depth": 3}, "--overlap-depth"),
@@ -251,7 +252,7 @@ def test_a_copied_table_is_not_executed(fixture: HudiFixture) -> None:
 
 @_by_id("cow_clustered", "mor_clustered")
 def test_rows_are_counted_after_a_clustering(fixture: HudiFixture) -> None:
-    with opened(Config(), str(fixture.path())) as (storage, _, table, _):
+    with open_indexed_table(Config(), str(fixture.path())) as (storage, _, table, _):
         found = cluster_hudi._Opened.of(Config(), storage, table)
 
         def at(each: SliceToCluster) -> SliceToCluster:  # the plan names the place of its making

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.clustering.curves import hilbert, z_order
-from bridge.clustering.layouts.layout import arranged
-from bridge.clustering.ranks import boundaries, rank, scaled_ranks
+from bridge.clustering.layouts.layout import arrange
 from bridge.clustering.registry import layout, layouts
-from bridge.errors import InvalidConfiguration
+from bridge.clustering.rewriting.curves import hilbert, z_order
+from bridge.clustering.rewriting.ranks import boundaries, rank, scaled_ranks
+from bridge.kernel.errors import InvalidConfiguration
 from tests.tiers import examples
 
 EXAMPLES = examples(60, 60, 2000)
@@ -162,7 +162,7 @@ def test_every_layout_puts_every_row_into_one_file_of_a_fair_size(
     for each in layouts().values():
         if not each.fewest <= len(columns) <= each.most:
             continue
-        order, cuts = arranged(each, table, count, files)
+        order, cuts = arrange(each, table, count, files)
         assert order is not None and sorted(order.tolist()) == list(range(count))
         assert (cuts[0], cuts[-1], len(cuts)) == (0, count, files + 1)
         sizes = np.diff(cuts)
@@ -170,7 +170,7 @@ def test_every_layout_puts_every_row_into_one_file_of_a_fair_size(
         assert sizes.max() <= math.ceil(1.2 * max(count / files, 1)) + files.bit_length()
         if count >= 4 * files:
             assert sizes.min() > 0
-        again, same = arranged(each, table, count, files)
+        again, same = arrange(each, table, count, files)
         assert same == cuts and np.array_equal(order, again)
 
 
@@ -179,7 +179,7 @@ def _kept(
 ) -> float:
     """The mean share of rows in files whose bounds meet all ranges."""
     table = pa.table({f"c{i}": column for i, column in enumerate(columns)})
-    order, cuts = arranged(layout(name, len(columns)), table, len(table), files)
+    order, cuts = arrange(layout(name, len(columns)), table, len(table), files)
     sizes = np.diff(cuts)
     low = [np.minimum.reduceat(c[order], cuts[:-1]) for c in columns]
     high = [np.maximum.reduceat(c[order], cuts[:-1]) for c in columns]

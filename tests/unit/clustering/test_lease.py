@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from bridge.clustering.lease import STALE, lease
-from bridge.config import Config
-from bridge.errors import ClusteringPending
-from bridge.jobs.compose import storage_of
+from bridge.clustering.hudi.lease import STALE, lease
+from bridge.kernel.config import Config
+from bridge.kernel.errors import ClusteringPending
+from bridge.runtime.compose import storage_of
 
 INSTANT = "2" * 17
 

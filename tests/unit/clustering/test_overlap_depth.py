@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.clustering.depth import deeper_than, of_one_rewrite, overlap_depth
 from bridge.clustering.groupings.grouping import Candidates
-from bridge.index.replaced_files import FileState, Replacement, composed
+from bridge.clustering.planning.depth import deeper_than, of_one_rewrite, overlap_depth
+from bridge.index.reading.replaced_files import FileState, Replacement, compose_replacements
 from tests.tiers import examples
 
 EXAMPLES = examples(150, 150, 3000)
@@ -104,7 +104,7 @@ def test_composed_replacements_hold_the_rows_of_their_old_files(data: st.DataObj
             cut = data.draw(st.integers(0, len(whole)))
             new = (file(Counter(whole[:cut])), file(Counter(whole[cut:])))
             groups.append(Replacement("", old, new))
-        untouched, made = composed(held, groups)
+        untouched, made = compose_replacements(held, groups)
         taken = {state.path for each in made for state in each.old}
         kept = [e for e in untouched if not any(s.path in taken for s in e.old)]
         held = [*kept, *made]

@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.clustering import parquet_files
-from bridge.clustering.bloom_types import stored_types
-from bridge.clustering.checksum import checksum
 from bridge.clustering.registry import layout
-from bridge.clustering.rewrite import Effort, GroupResult, GroupTask, rewrite_group
-from bridge.index.replacements import FileState
+from bridge.clustering.rewriting import parquet_encoding, parquet_files
+from bridge.clustering.rewriting.bloom_types import stored_types
+from bridge.clustering.rewriting.checksum import checksum
+from bridge.clustering.rewriting.rewrite import Effort, GroupResult, GroupTask, rewrite_group
+from bridge.index.generations.replacements import FileState
+from bridge.kernel.types import BIGINT, DOUBLE, INTEGER, STRING, Field, array, char, struct
 from bridge.storage.routed import open_storage
-from bridge.types import BIGINT, DOUBLE, INTEGER, STRING, Field, array, char, struct
 
 STORAGE = open_storage()
 
@@ -252,7 +252,7 @@ BLOOMED = ["k", "small", "int", "text", "binary", "small_decimal", "day", "micro
 
 
 @pytest.mark.parametrize("memory", [1 << 30, 0])
-def test_bloom_filters_and_page_indexes_as_asked(tmp_path: Path, memory: int) -> None:
+def test_bloom_filters_as_asked_and_page_indexes(tmp_path: Path, memory: int) -> None:
     table = every_type().select(BLOOMED)
     few = pa.array([f"often {i % 2}" for i in range(len(table))])
     table = table.append_column("few", few)
@@ -262,7 +262,7 @@ def test_bloom_filters_and_page_indexes_as_asked(tmp_path: Path, memory: int) ->
     files = sorted(tmp_path.glob("*.parquet"))
     result = rewritten(
         tmp_path, *files, outputs=2, effort=Effort(memory=memory), row_group_bytes=3000,
-        page_index=True, bloom=tuple(name.upper() for name in names), stored=stored_as(table),
+        bloom=tuple(name.upper() for name in names), stored=stored_as(table),
     )  # fmt: skip
     assert (result.rejected, result.rows, len(result.new)) == ("", 360, 2)
     found = [Path(state.path.removeprefix("file://")) for state in result.new]
@@ -282,9 +282,7 @@ def test_bloom_filters_and_page_indexes_as_asked(tmp_path: Path, memory: int) ->
 
 
 @pytest.mark.parametrize("had", [True, False])
-def test_bloom_filters_and_page_indexes_of_the_old_files_are_kept(
-    tmp_path: Path, had: bool
-) -> None:
+def test_bloom_filters_of_the_old_files_are_kept(tmp_path: Path, had: bool) -> None:
     table = pa.table({"k": range(100), "in": [{"v": i} for i in range(100)]})
     blooms = {"k": {"ndv": 100, "fpp": 0.01}, "in.v": True} if had else None
     for i in range(2):
@@ -295,7 +293,7 @@ def test_bloom_filters_and_page_indexes_of_the_old_files_are_kept(
     (state,) = result.new
     group = opened(state).metadata.row_group(0)
     for i in range(2):
-        assert group.column(i).has_column_index == had
+        assert group.column(i).has_column_index  # always
         assert (group.column(i).bloom_filter_offset is not None) == had
     if had:
         path = state.path.removeprefix("file://")
@@ -338,7 +336,7 @@ def test_bloom_filters_that_arrow_does_not_write_reject_the_group(
     pq.write_table(
         pa.table({"k": [1], "v": [1]}), tmp_path / "f.parquet", bloom_filter_options={"v": True}
     )
-    monkeypatch.setattr(parquet_files, "_WRITES_BLOOMS", False)
+    monkeypatch.setattr(parquet_encoding, "_WRITES_BLOOMS", False)
     assert not rewritten(tmp_path, tmp_path / "f.parquet").rejected
     asked = rewritten(tmp_path, tmp_path / "f.parquet", bloom=("k",))
     assert "writes no bloom filters; install a later one" in asked.rejected
@@ -432,7 +430,7 @@ def test_annotations_are_kept_or_the_group_is_rejected(tmp_path: Path, type: Any
 
 def test_a_fault_of_the_writer_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pq.write_table(pa.table({"k": [1, 2, 3], "v": ["a", "b", "c"]}), tmp_path / "f.parquet")
-    encode = parquet_files._encode
+    encode = parquet_files.encode_parquet
     faults = {
         "lost": lambda t: t.slice(1),
         "doubled": lambda t: pa.concat_tables([t.slice(1), t.slice(1, 1)]),
@@ -440,7 +438,9 @@ def test_a_fault_of_the_writer_is_found(tmp_path: Path, monkeypatch: pytest.Monk
     }
     for fault in faults.values():
         monkeypatch.setattr(
-            parquet_files, "_encode", lambda t, *rest, fault=fault: encode(fault(t), *rest)
+            parquet_files,
+            "encode_parquet",
+            lambda groups, *rest, fault=fault: encode([fault(t) for t in groups], *rest),
         )
         result = rewritten(tmp_path, tmp_path / "f.parquet")
         assert result.rejected.startswith("VERIFICATION") and result.new == ()

@@ -11,36 +11,35 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.clustering.advice import _spread, choices
-from bridge.clustering.plan import Plan, PlannedGroup
-from bridge.clustering.questions import Question, hot_columns, questions
-from bridge.clustering.registry import layout
-from bridge.clustering.row_sample import (
+from bridge.clustering.plan import ClusteringPlan, PlannedGroup
+from bridge.clustering.planning.advice import _spread, choices
+from bridge.clustering.planning.questions import Question, hot_columns, questions
+from bridge.clustering.planning.row_sample import (
     RowSample,
     SampledFile,
     canonical_values,
     read_sample,
     sampled_column,
 )
-from bridge.clustering.simulated_filters import Filter, SimulatedFilter
-from bridge.clustering.simulation import SimulatedFiles, simulated
+from bridge.clustering.planning.simulated_filters import Filter, SimulatedFilter
+from bridge.clustering.planning.simulation import SimulatedFiles, simulate
+from bridge.clustering.registry import layout
 from bridge.expression.bind import bind
 from bridge.expression.evaluate import Oracle
 from bridge.expression.nodes import BoundPredicate, BoundReference, Op
+from bridge.expression.parsing.text import parse_where
 from bridge.expression.prune import prune
-from bridge.expression.text import parse_where
-from bridge.index.replacements import FileState
+from bridge.index.generations.replacements import FileState
+from bridge.kernel.types import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, TRINO, Field
+from bridge.kernel.types import decimal as of
 from bridge.planner.logged_predicate import to_plain
 from bridge.planner.predicate_log import Logged
 from bridge.storage.routed import open_storage
-from bridge.types import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, TRINO, Field
-from bridge.types import decimal as of
 from tests.tiers import examples
 
 EXAMPLES = examples(60, 60, 2000)
@@ -129,8 +128,8 @@ def _plain(value: Any) -> Any:
     return int(found.scaleb(2)) if isinstance(found, decimal.Decimal) else found
 
 
-def plan_of(groups: int, outputs: int, columns: tuple[str, ...] = ("x",)) -> Plan:
-    return Plan(
+def plan_of(groups: int, outputs: int, columns: tuple[str, ...] = ("x",)) -> ClusteringPlan:
+    return ClusteringPlan(
         "1", "t", "file:///t", "overlap", "linear", columns,
         tuple(
             PlannedGroup(g, "", (FileState(f"file:///t/{g}", 1000, 0),), outputs)
@@ -153,7 +152,7 @@ def test_kept_bytes_equal_brute_force(values: list[int], outputs: int, low: int,
         np.zeros(len(values), np.int64),
         {"x": sampled_column(BIGINT, pa.array(values, pa.int64()))},
     )
-    new = simulated(plan_of(1, outputs), sample, layout("linear", 1))
+    new = simulate(plan_of(1, outputs), sample, layout("linear", 1))
     pieces = min(outputs, len(values) // 8)
     bound = bind(parse_where(f"x >= {low} AND x <= {high}")[0], FIELDS[:1], (), TRINO)
     if not pieces:
@@ -178,7 +177,7 @@ def test_groups_without_sampled_rows_count_like_the_others() -> None:
         np.zeros(160, np.int64),
         {"x": sampled_column(BIGINT, pa.array(values, pa.int64()))},
     )
-    new = simulated(plan_of(4, 10), sample, layout("linear", 1))
+    new = simulate(plan_of(4, 10), sample, layout("linear", 1))
     assert new.statistics is not None and (new.all_files, new.all_bytes) == (40, 4000)
     bound = bind(parse_where("x = 3")[0], FIELDS[:1], (), TRINO)
     assert new.kept(prune(bound, new.statistics, TRINO).never) == (4, 400)
@@ -273,7 +272,7 @@ def filtered(values: list[int], most: int = 10**6, whole: int = 0) -> Any:
         {name: sampled_column(BIGINT, pa.array(v, pa.int64())) for name, v in columns.items()},
         whole,
     )
-    return simulated(plan_of(1, 10, ("y",)), sample, layout("linear", 1), (Filter("x", most),))
+    return simulate(plan_of(1, 10, ("y",)), sample, layout("linear", 1), (Filter("x", most),))
 
 
 def kept_files(new: Any, text: str) -> float:
@@ -312,8 +311,7 @@ def test_partitions_are_spread() -> None:
     assert _spread(["a"]) == ["a"] and _spread([]) == []
 
 
-@pytest.mark.parametrize("form", ["parquet", "orc"])
-def test_rows_are_read_from_files(tmp_path: Path, form: str) -> None:
+def test_rows_are_read_from_files(tmp_path: Path) -> None:
     table = pa.table(
         {
             "x": pa.array([3, None, 1] * 1000, pa.int32()),
@@ -325,17 +323,14 @@ def test_rows_are_read_from_files(tmp_path: Path, form: str) -> None:
         }
     )
     path = tmp_path / "a"
-    if form == "orc":
-        orc.write_table(table, path)
-    else:
-        pq.write_table(table, path, row_group_size=100)
+    pq.write_table(table, path, row_group_size=100)
     (tmp_path / "broken").write_bytes(b"PAR1 no PAR1")
     wanted = [
         Field("X", BIGINT), Field("s", STRING), Field("day", DATE), Field("at", TIMESTAMP),
         Field("ok", BOOLEAN), Field("d", of(9, 2)), Field("later", DOUBLE),
     ]  # fmt: skip
     files = [
-        SampledFile(f"file://{tmp_path}/{name}", (tmp_path / name).stat().st_size, 3000, form)
+        SampledFile(f"file://{tmp_path}/{name}", (tmp_path / name).stat().st_size, 3000)
         for name in ("a", "broken")
     ]
     found = read_sample(open_storage(), files, wanted, 1200)

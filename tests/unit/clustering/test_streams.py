@@ -10,17 +10,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.orc as po
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.clustering.checksum import checksum
-from bridge.clustering.data_files import Rejected, data_files
 from bridge.clustering.publication.copies import Copies, Rows, Unequal
-from bridge.index.replacements import FileState
-from bridge.storage.local import LocalStorage
+from bridge.clustering.rewriting.checksum import checksum
+from bridge.clustering.rewriting.data_files import Rejected, data_files
+from bridge.index.generations.replacements import FileState
+from bridge.storage.local_disk.local import LocalStorage
 from bridge.storage.port import FileStat, Range
 
 TYPES = st.sampled_from(
@@ -77,25 +76,20 @@ class Counting(LocalStorage):
 
 
 @settings(max_examples=25)
-@given(st.data(), st.sampled_from(["parquet", "orc"]), st.lists(TYPES, min_size=1, max_size=4))
-def test_parts_hold_the_rows_of_the_whole(
-    data: st.DataObject, format: str, types: list[pa.DataType]
-) -> None:
+@given(st.data(), st.lists(TYPES, min_size=1, max_size=4))
+def test_parts_hold_the_rows_of_the_whole(data: st.DataObject, types: list[pa.DataType]) -> None:
     count = data.draw(st.integers(0, 60))
     columns = [values(data.draw, type, count) for type in types]
     names = [data.draw(st.sampled_from(["c", "a.b", "c"])) + str(i) for i in range(len(types))]
     table = pa.table(columns, names)
     with tempfile.TemporaryDirectory() as root:
         path = Path(root) / "f"
-        if format == "orc":
-            po.write_table(table, path, compression="snappy")
-        else:
-            options: dict[str, Any] = {"row_group_size": data.draw(st.integers(1, 40))}
-            if data.draw(st.booleans()):
-                options["use_deprecated_int96_timestamps"] = True
-            pq.write_table(table, path, **options)
+        options: dict[str, Any] = {"row_group_size": data.draw(st.integers(1, 40))}
+        if data.draw(st.booleans()):
+            options["use_deprecated_int96_timestamps"] = True
+        pq.write_table(table, path, **options)
         uri, size = f"file://{path}", path.stat().st_size
-        files = data_files(format)
+        files = data_files("parquet")
         try:
             whole = rows_of(files.open(path.read_bytes()).batches())
         except Rejected:
@@ -107,22 +101,18 @@ def test_parts_hold_the_rows_of_the_whole(
             assert rows_of(files.stream(LocalStorage(), uri, size, memory)) == whole
 
 
-def large(path: Path, format: str) -> FileState:
+def large(path: Path) -> FileState:
     """20 MB of rows that cannot be compressed."""
     random = np.random.default_rng(7)
     table = pa.table({f"c{i}": random.integers(0, 2**63, 310_000) for i in range(8)})
-    if format == "orc":
-        po.write_table(table, path, compression="uncompressed", stripe_size=1 << 20)
-    else:
-        pq.write_table(table, path, compression="none", use_dictionary=False)
+    pq.write_table(table, path, compression="none", use_dictionary=False)
     stat = LocalStorage().stat(f"file://{path}")
     assert stat is not None and stat.size > 19_000_000
     return FileState.of(stat)
 
 
-@pytest.mark.parametrize("format", ["parquet", "orc"])
-def test_a_large_file_is_read_in_pieces(tmp_path: Path, format: str) -> None:
-    one, two = large(tmp_path / "one", format), large(tmp_path / "two", format)
+def test_a_large_file_is_read_in_pieces(tmp_path: Path) -> None:
+    one, two = large(tmp_path / "one"), large(tmp_path / "two")
     storage = Counting()
     copies = Copies(storage, 8 << 20)
     assert copies.rows([one]) == copies.rows([two])

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.clustering.scheduling import check_table
-from bridge.errors import UnsupportedTable
-from bridge.table.model import Column, Table, TableName
-from bridge.types import BIGINT
+from bridge.clustering.planning.scheduling import check_table
+from bridge.kernel.errors import UnsupportedTable
+from bridge.kernel.types import BIGINT
+from bridge.table.model import CatalogTable, Column, TableName
 from tests.support.lake import age
 from tests.support.wheels import install, wheel_of
 
@@ -71,7 +71,7 @@ def test_they_are_used_by_name(
     ],
 )
 def test_other_formats_are_refused_by_name(format: str, table_format: str, told: str) -> None:
-    table = Table(
+    table = CatalogTable(
         TableName("db", "t"),
         (Column("x", BIGINT),),
         (),

@@ -6,15 +6,17 @@ import datetime as dt
 
 import pytest
 
-from bridge.clustering.plan import Plan
-from bridge.clustering.triggers import Since, Triggers, due, since
+from bridge.clustering.plan import ClusteringPlan
+from bridge.clustering.planning.triggers import Since, Triggers, due, since
 
 NOON = dt.datetime(2026, 1, 2, 12, tzinfo=dt.UTC)
 
 
-def plan(at: dt.datetime, generation: int) -> Plan:
+def plan(at: dt.datetime, generation: int) -> ClusteringPlan:
     instant = at.strftime("%Y%m%d%H%M%S%f")[:17]
-    return Plan(instant, "t", "file:///t", "size", "binpack", (), (), generation=generation)
+    return ClusteringPlan(
+        instant, "t", "file:///t", "size", "binpack", (), (), generation=generation
+    )
 
 
 def test_what_has_happened_since() -> None:

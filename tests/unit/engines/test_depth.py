@@ -12,7 +12,7 @@ from bridge.engines.translation import MAX_DEPTH, TOO_DEEP, Translation
 from bridge.engines.trino.translate import translate as translate_trino
 from bridge.expression.bind import bind
 from bridge.expression.format import format, format_bound
-from bridge.types import BIGINT, HIVE, TRINO, Field
+from bridge.kernel.types import BIGINT, HIVE, TRINO, Field
 
 LEAF = '{"call": "%s", "type": "boolean", "args": [%s, {"constant": 5, "type": "bigint"}]}'
 COLUMN = '{"column": "a", "type": "bigint"}'

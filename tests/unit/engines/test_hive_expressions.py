@@ -10,8 +10,8 @@ import pytest
 
 from bridge.engines.hive.translate import translate
 from bridge.engines.translation import TOO_DEEP
-from bridge.errors import InvalidPredicate
 from bridge.expression.format import format
+from bridge.kernel.errors import InvalidPredicate
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "hive_expressions.json"
 CASES: list[dict[str, Any]] = json.loads(VECTORS.read_text("utf-8"))

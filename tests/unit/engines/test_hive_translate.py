@@ -10,9 +10,9 @@ import pytest
 
 from bridge.engines.hive.translate import translate
 from bridge.engines.translation import TOO_DEEP
-from bridge.errors import InvalidPredicate
 from bridge.expression.format import format
 from bridge.expression.nodes import AlwaysTrue
+from bridge.kernel.errors import InvalidPredicate
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "hive_search_argument.json"
 CASES: list[dict[str, Any]] = json.loads(VECTORS.read_text("utf-8"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bridge.engines.trino.types import parse_trino_type, to_trino
-from bridge.errors import UnsupportedType
-from bridge.types import UNKNOWN, parse_hive_type
+from bridge.kernel.errors import UnsupportedType
+from bridge.kernel.types import UNKNOWN, parse_hive_type
 
 
 @pytest.mark.parametrize(

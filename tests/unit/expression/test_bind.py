@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from bridge.errors import AmbiguousColumn, ColumnNotFound, InvalidPredicate
 from bridge.expression.bind import bind
 from bridge.expression.builders import (
     and_,
@@ -28,8 +29,9 @@ from bridge.expression.builders import (
 from bridge.expression.fold import is_exact
 from bridge.expression.format import format_bound
 from bridge.expression.nodes import BoundOr, BoundPredicate, Expression, Unknown
-from bridge.expression.text import parse_where
-from bridge.types import (
+from bridge.expression.parsing.text import parse_where
+from bridge.kernel.errors import AmbiguousColumn, ColumnNotFound, InvalidPredicate
+from bridge.kernel.types import (
     BIGINT,
     BINARY,
     BOOLEAN,
@@ -38,6 +40,7 @@ from bridge.types import (
     FLOAT,
     HIVE,
     INTEGER,
+    SPARK,
     STRING,
     TIMESTAMP,
     TIMESTAMP_TZ,
@@ -96,6 +99,8 @@ def bound(expression: Expression, semantics=TRINO, **options) -> str:
         (gt("dec", 1501, decimal(4, 3)), "dec >= 1.51"),
         (eq("dec", 3), "dec = 3.00"),
         (eq("dec", 0.1), "dec = 0.10 ~"),
+        (le("dec", 9999999999, decimal(10, 2)), "dec <= 99999999.99"),
+        (gt("dec", 9999999999, decimal(10, 2)), "dec > 99999999.99"),
         (eq("f", 0.5), "f = 0.5"),
         (gt("f", 0.1), "f >= 0.099999994 ~"),
         (eq("d", -0.0), "d = 0.0"),
@@ -121,6 +126,30 @@ def bound(expression: Expression, semantics=TRINO, **options) -> str:
     ],
 )
 def test_literals_are_converted_exactly(expression: Expression, expected: str) -> None:
+    assert bound(expression) == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        (eq("dec", 10**9), "dec > 99999999.99 ~"),
+        (eq("dec", -1e30), "dec < -99999999.99 ~"),
+        (ne("dec", 10**9), "dec IS NOT NULL ~"),
+        (gt("dec", 1e30), "dec > 99999999.99 ~"),
+        (ge("dec", -(10**9)), "dec IS NOT NULL ~"),
+        (lt("dec", 10**9), "dec IS NOT NULL ~"),
+        (lt("dec", -(10**9)), "dec < -99999999.99 ~"),
+        (lt("dec", math.inf), "dec IS NOT NULL ~"),
+        (gt("dec", math.inf), "false"),
+        (in_("dec", [1, 10**9]), "dec = 1.00 OR (dec > 99999999.99) ~"),
+        (not_in("dec", [1, 10**9]), "dec <> 1.00 ~"),
+        (eq("dec", 10**12 + 5, decimal(13, 3)), "false"),
+    ],
+)
+def test_10_files_may_hold_more_digits_than_a_decimal_declares(
+    expression: Expression, expected: str
+) -> None:
+    """Such a value is known by the file's bounds alone."""
     assert bound(expression) == expected
 
 
@@ -187,6 +216,15 @@ def test_rule_14_names_resolve_once_to_a_path() -> None:
     with pytest.raises(AmbiguousColumn, match="a, A"):
         bind(eq("a", 3), twins, [], TRINO)
     assert bind(eq("A", 3), twins, [], TRINO, case_sensitive=True).reference.path == ("A",)  # type: ignore[attr-defined]
+
+
+def test_25_hive_reads_a_text_without_seconds_otherwise() -> None:
+    for text in ("2024-03-01 10:00", "2024-03-01T10:00"):
+        assert bound(eq("ts", text), SPARK) == "ts = 2024-03-01 10:00:00"
+        assert bound(eq("ts", text), HIVE) == "true ~"
+        assert bound(eq("ts", f"{text}:00"), HIVE) == "ts = 2024-03-01 10:00:00"
+        with pytest.raises(InvalidPredicate, match="is a timestamp, and"):
+            bound(eq("ts", text), HIVE, strict=True)
 
 
 def test_m2_weakening_comes_after_not() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bridge.expression.bind import bind
 from bridge.expression.nodes import And, Expression, Literal, Op, Or, Predicate, Reference
 from bridge.expression.rewrite import normalise
-from bridge.types import BIGINT, TRINO, Field
+from bridge.kernel.types import BIGINT, TRINO, Field
 
 
 class _Counted(int):

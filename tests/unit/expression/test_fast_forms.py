@@ -11,9 +11,9 @@ from bridge.expression import bounds, intervals, prune
 from bridge.expression.bind import bind
 from bridge.expression.intervals import Intervals
 from bridge.expression.nodes import BoundReference
+from bridge.expression.parsing.text import parse_where
 from bridge.expression.statistics import ColumnStatistics
-from bridge.expression.text import parse_where
-from bridge.types import BIGINT, TRINO, Field
+from bridge.kernel.types import BIGINT, TRINO, Field
 
 COUNT = 400
 INFINITE = (-(2**63), 2**63 - 1)

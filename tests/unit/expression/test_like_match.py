@@ -9,7 +9,7 @@ import pytest
 
 from bridge.expression.function_catalog import call
 from bridge.expression.like_match import like_mask
-from bridge.expression.text import parse_where
+from bridge.expression.parsing.text import parse_where
 from tests.tiers import examples
 
 ALPHABET = (*"\\%_\\%_ab\n\r.*[$^QE", "\0", "é", "\u2028", "\U0001f600")

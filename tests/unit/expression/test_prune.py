@@ -33,7 +33,7 @@ from bridge.expression.builders import (
 from bridge.expression.nodes import BoundReference, Expression
 from bridge.expression.prune import Answers, prune
 from bridge.expression.statistics import ColumnStatistics
-from bridge.types import (
+from bridge.kernel.types import (
     BINARY,
     BOOLEAN,
     DOUBLE,
@@ -292,7 +292,7 @@ def test_rule_16_a_float_column_knows_no_0_1() -> None:
     near = float(np.float32(0.1))
     files = Files(Type(DOUBLE.kind), [(near, near), (0.2, 0.3)])
     assert files.kept(eq("x", 0.1)) == []
-    from bridge.types import FLOAT
+    from bridge.kernel.types import FLOAT
 
     files = Files(FLOAT, [(near, near), (0.2, 0.3)])
     assert files.kept(eq("x", 0.1)) == [0]

@@ -10,7 +10,7 @@ from bridge.expression import quantised_bounds as module
 from bridge.expression.bounds import successor
 from bridge.expression.nodes import Op
 from bridge.expression.quantised_bounds import QuantisedBounds
-from bridge.types import Value
+from bridge.kernel.types import Value
 
 OPERATORS = (Op.EQ, Op.NE, Op.IN, Op.NOT_IN, Op.LT, Op.LE, Op.GT, Op.GE)
 INFINITE = (-(2**63), 2**63 - 1)

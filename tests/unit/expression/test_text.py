@@ -6,11 +6,16 @@ import random
 
 import pytest
 
-from bridge.errors import InvalidPredicate
-from bridge.expression.calendar import civil_from_days, format_date, parse_date, parse_timestamp
 from bridge.expression.nodes import And, Not, Or, Predicate, Unknown
-from bridge.expression.text import DIALECTS, format, parse_where
-from bridge.types import TIMESTAMP_TZ
+from bridge.expression.parsing.calendar import (
+    civil_from_days,
+    format_date,
+    parse_date,
+    parse_timestamp,
+)
+from bridge.expression.parsing.text import DIALECTS, format, parse_where
+from bridge.kernel.errors import InvalidPredicate
+from bridge.kernel.types import TIMESTAMP_TZ
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -6,12 +6,12 @@ import random
 
 import pytest
 
-from bridge.expression.calendar import civil_from_days, days_from_civil
 from bridge.expression.evaluate import Oracle
 from bridge.expression.function_catalog import call
 from bridge.expression.nodes import Call, Literal, Op, Predicate, Reference
+from bridge.expression.parsing.calendar import civil_from_days, days_from_civil
 from bridge.expression.unwrap import unwrap
-from bridge.types import BIGINT, DATE, STRING, TIMESTAMP, TIMESTAMP_TZ, TRINO, Type, Value
+from bridge.kernel.types import BIGINT, DATE, STRING, TIMESTAMP, TIMESTAMP_TZ, TRINO, Type, Value
 from tests.support.functions import apply
 
 X = Reference(("x",))

@@ -14,11 +14,11 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from bridge.errors import FileCorrupt
-from bridge.file_formats.readers import avro_container
-from bridge.file_formats.readers.avro_container import Container, Plain, checked_schema
-from bridge.file_formats.readers.hudi.avro_rows import row_decoder
-from bridge.table.hudi.commit_metadata import read_avro, read_commit
+from bridge.formats.avro import container as avro_container
+from bridge.formats.avro.container import Container, Plain, checked_schema
+from bridge.formats.hudi.avro_rows import row_decoder
+from bridge.kernel.errors import FileCorrupt
+from bridge.table.hudi.timeline.commit_metadata import read_avro, read_commit
 from tests.tiers import examples, seed
 
 _FLAT = {"type": "record", "name": "r", "fields": [{"name": "x", "type": "long"}]}

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bridge.file_formats.recipe import Recipe
-from bridge.types import BIGINT, BOOLEAN, DOUBLE, FLOAT, STRING, Kind, Type, decimal
+from bridge.formats.lines.recipe import Recipe
+from bridge.kernel.types import BIGINT, BOOLEAN, DOUBLE, FLOAT, STRING, Kind, Type, decimal
 from tests.support.text_files import read
 
 CSV = {"serialization.lib": "org.apache.hadoop.hive.serde2.OpenCSVSerde"}
@@ -95,14 +95,14 @@ def test_a_byte_order_mark_where_a_block_begins_is_ambiguous(
     assert known("csv", {**CSV, "skip.header.line.count": "1"}, raw, a=STRING) is None
     raw = b"1,2\n" * 3 + "\ufeff5,6\n".encode()
     assert known("csv", CSV, raw, a=STRING) == {"a": ["1"] * 3 + ["\ufeff5"]}
-    monkeypatch.setattr("bridge.file_formats.readers.lines.BLOCK", 12)
-    monkeypatch.setattr("bridge.file_formats.readers.lines._LEAST", 1)
+    monkeypatch.setattr("bridge.formats.lines.lines.BLOCK", 12)
+    monkeypatch.setattr("bridge.formats.lines.lines._LEAST", 1)
     assert known("csv", CSV, raw, a=STRING) is None
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 9])
 def test_blocks_end_between_lines(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    monkeypatch.setattr("bridge.file_formats.readers.lines.BLOCK", size)
+    monkeypatch.setattr("bridge.formats.lines.lines.BLOCK", size)
     raw = 'head\r\n"1",ä\r\n2,\r\n3,"x, y"'.encode()
     properties = {**CSV, "skip.header.line.count": "1"}
     wanted = {"a": ["1", "2", "3"], "b": ["ä", "", "x, y"]}

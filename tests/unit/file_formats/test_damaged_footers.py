@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.errors import FileCorrupt, FileUnreadable
-from bridge.file_formats.rows_in_child import rows_of
-from bridge.storage.child import held
+from bridge.formats.rows_in_child import rows_of
+from bridge.kernel.errors import FileCorrupt, FileUnreadable
+from bridge.storage.child import storage_in_memory
 from tests.tiers import examples, seed
 
 
@@ -29,7 +29,7 @@ def test_no_flipped_bit_ends_the_process() -> None:
     for at in draw.sample(places, examples(100, 300, len(places))):
         damaged = bytearray(whole)
         damaged[at] ^= 0x10
-        storage, names = held(bytes(damaged)), list(columns)
+        storage, names = storage_in_memory(bytes(damaged)), list(columns)
         try:
             for _ in rows_of(storage, "the file", len(whole), "parquet", names, names):
                 pass

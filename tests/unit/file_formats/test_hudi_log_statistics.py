@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from bridge.errors import FileCorrupt
-from bridge.file_formats.readers.hudi import log_statistics
-from bridge.file_formats.readers.hudi.log_statistics import read
+from bridge.formats.hudi import log_statistics
+from bridge.formats.hudi.log_statistics import read
+from bridge.kernel.errors import FileCorrupt
 from bridge.storage.routed import open_storage
-from bridge.table.hudi.merging import repairs_times
+from bridge.table.hudi.merging.merging import repairs_times
 from tests.support.hudi_fixtures import HudiFixture, hudi_fixtures
 from tests.support.hudi_writer import avro_block
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.orc as po
 import pytest
 
-from bridge.file_formats.readers.orc_rows import batches
-from bridge.file_formats.rows import BATCH_BYTES
+from bridge.formats.orc.rows import batches
+from bridge.formats.rows import BATCH_BYTES
 from tests.tiers import seed
 
 

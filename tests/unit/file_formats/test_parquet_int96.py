@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.api.conform import conform
-from bridge.errors import FileAmbiguous
-from bridge.file_formats.readers.parquet_rows import read_rows
-from bridge.types import TIMESTAMP, Field, Kind, Type
+from bridge.app.api.conform import conform
+from bridge.formats.parquet.rows import read_rows
+from bridge.kernel.errors import FileAmbiguous
+from bridge.kernel.types import TIMESTAMP, Field, Kind, Type
 from tests.tiers import examples, seed
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bridge.file_formats.rows import pieces
+from bridge.formats.rows import pieces
 from tests.tiers import examples, seed
 
 _MOST = 2000

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from bridge.errors import UnsupportedTable
-from bridge.file_formats.registry import (
+from bridge.formats.registry import (
     GROUP,
     file_format,
     file_formats,
     indexed_formats,
     inferred_formats,
     recognise,
-    spelled,
+    spell_formats,
 )
+from bridge.kernel.errors import UnsupportedTable
 from bridge.storage.routed import open_storage
 from tests.support.wheels import write_wheel
 
@@ -54,7 +54,7 @@ def test_what_is_built_in() -> None:
         "hudi_by_id",
         "hudi_log",
     }
-    assert spelled(["csv"]) == "CSV" and spelled(inferred_formats()) == "Parquet or ORC"
+    assert spell_formats(["csv"]) == "CSV" and spell_formats(inferred_formats()) == "Parquet or ORC"
     with pytest.raises(UnsupportedTable, match="no file format 'lance'"):
         file_format("lance")
 
@@ -101,7 +101,7 @@ def test_a_broken_distribution_is_left_out_and_none_replaces_what_is_built_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     modules = {
-        "odd_formats.py": "from bridge.file_formats.file_format import FileFormat\n"
+        "odd_formats.py": "from bridge.formats.file_format import FileFormat\n"
         "MINE = FileFormat('mine', 'Mine')\nPARQUET = FileFormat('parquet', 'Not ours')\n"
     }
     entries = {"mine": "odd_formats:MINE", "p": "odd_formats:PARQUET", "bad": "odd_formats:GONE"}
@@ -114,7 +114,7 @@ def test_a_broken_distribution_is_left_out_and_none_replaces_what_is_built_in(
 
 def test_naming_formats_loads_no_library_that_reads_them() -> None:
     code = (
-        "import sys; from bridge.file_formats.registry import file_formats; file_formats(); "
+        "import sys; from bridge.formats.registry import file_formats; file_formats(); "
         "assert not {'pyarrow.orc', 'pyarrow.parquet', 'pyarrow.csv'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -13,17 +13,17 @@ import pyarrow.orc as po
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.clustering import orc_files
-from bridge.clustering.parquet_files import FILES
-from bridge.errors import FileCorrupt
-from bridge.file_formats.readers.orc_rows import read_rows as read_orc
-from bridge.file_formats.readers.orc_statistics import read as orc_statistics
-from bridge.file_formats.readers.parquet_rows import read_rows
-from bridge.index.registry import kind
+from bridge.clustering.rewriting.data_files import Decoded
+from bridge.clustering.rewriting.parquet_files import FILES
+from bridge.formats.orc.rows import read_rows as read_orc
+from bridge.formats.orc.statistics import read as orc_statistics
+from bridge.formats.parquet.rows import read_rows
+from bridge.index.kinds.registry import kind
+from bridge.kernel.errors import FileCorrupt
+from bridge.kernel.types import BIGINT
+from bridge.segments.views.facts import FactFile, open_facts
 from bridge.storage.routed import open_storage
 from bridge.table.model import Column
-from bridge.types import BIGINT
-from bridge.views.facts import FactFile, open_facts
 from tests.support.footers import chunks, get, put_together, set_to, take_apart
 from tests.support.lake import Lake, age
 
@@ -85,13 +85,20 @@ def _api(content: bytes, names: list[str], path: Path) -> Rows:
     return found
 
 
-def _read(content: bytes, names: list[str], path: Path) -> Rows:
-    return _of(FILES.open(content).read(), names)
+def _decoded(content: bytes, names: list[str], path: Path) -> Rows:
+    return _together([content], names)
 
 
-def _some(content: bytes, names: list[str], path: Path) -> Rows:
-    file = FILES.open(content)
-    return _of(file.read([file.names.index(name) for name in names]), names)
+def _of_several(content: bytes, names: list[str], path: Path) -> Rows:
+    return _together([content, content], names)[: len(_together([content], names))]
+
+
+def _together(contents: list[bytes], names: list[str]) -> Rows:
+    *tables, about = FILES.decode(contents, True)
+    assert isinstance(about, Decoded)
+    if about.failed:
+        raise FileCorrupt(about.failed[0], "")
+    return _of(pa.concat_tables(tables), names)
 
 
 def _batches(content: bytes, names: list[str], path: Path) -> Rows:
@@ -114,7 +121,7 @@ def _facts(content: bytes, names: list[str], path: Path) -> Rows:
 
 
 @pytest.mark.rule("35")
-@pytest.mark.parametrize("read", [_api, _read, _some, _batches, _stream, _facts])
+@pytest.mark.parametrize("read", [_api, _decoded, _of_several, _batches, _stream, _facts])
 def test_a_chunk_that_ends_early_is_all_there_or_an_error(
     read: Callable[[bytes, list[str], Path], Rows], tmp_path: Path
 ) -> None:
@@ -161,9 +168,5 @@ def test_stripes_are_held_against_the_rows_of_an_orc_file(tmp_path: Path) -> Non
     (tmp_path / "f.orc").write_bytes(damaged)
     with pytest.raises(FileCorrupt):
         list(read_orc(pa.BufferReader(damaged), "f.orc", ["a"], ["a"]))
-    with pytest.raises(FileCorrupt):
-        list(orc_files.FILES.open(damaged).batches())
-    with pytest.raises(FileCorrupt):
-        orc_files.FILES.open(damaged).read()
     with pytest.raises(FileCorrupt):
         orc_statistics(open_storage(), f"file://{tmp_path}/f.orc", len(damaged))

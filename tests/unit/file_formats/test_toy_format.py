@@ -16,21 +16,21 @@ from typing import Any
 import pytest
 
 import bridge
-from bridge.config import Config
+from bridge.app.explain import explain
 from bridge.engines.registry import engine, engines, refuse_unreadable
-from bridge.errors import UnsupportedTable
 from bridge.expression.nodes import AlwaysTrue
-from bridge.file_formats.registry import file_format, file_formats, inferred_formats
-from bridge.jobs.compose import planner_of, storage_of
-from bridge.jobs.create_table import create_table
-from bridge.jobs.explain import explain
+from bridge.formats.registry import file_format, file_formats, inferred_formats
+from bridge.kernel.config import Config
+from bridge.kernel.errors import UnsupportedTable
 from bridge.planner.request import ScanRequest
+from bridge.planner.splits.coalesce import SplitSettings
+from bridge.runtime.compose import planner_of, storage_of
+from bridge.runtime.create_table import create_table
 from bridge.service._gen import ttypes
 from bridge.service.codec import PROTOCOL
 from bridge.service.handler import PlannerHandler
-from bridge.splits.coalesce import SplitSettings
 from bridge.storage.routed import open_storage
-from bridge.table.directory_catalog import SCHEMA, DirectoryCatalog
+from bridge.table.directory.catalog import SCHEMA, DirectoryCatalog
 from tests.support.wheels import install, wheel_of
 
 PROJECT = Path(__file__).parents[2] / "plugins" / "toy_formats"

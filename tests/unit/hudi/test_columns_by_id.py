@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bridge.errors import SchemaConflict
-from bridge.file_formats.readers.hudi.by_id import FileColumn
-from bridge.file_formats.readers.hudi.fit import fit
+from bridge.formats.hudi.by_id import FileColumn
+from bridge.formats.hudi.fit import fit
+from bridge.kernel.errors import SchemaConflict
 
 RECORD = pa.struct([("y", pa.int32()), ("x", pa.int32())])
 GONE = {"x": None}

@@ -12,27 +12,27 @@ from typing import Any
 
 import pytest
 
-from bridge.errors import (
+from bridge.kernel.errors import (
     FileCorrupt,
     PartitionAbsent,
     ReadVersionNotFound,
     SnapshotExpired,
     UnsupportedTable,
 )
-from bridge.jobs.sync.hudi_files import HudiFiles
-from bridge.storage.local import LocalStorage
+from bridge.kernel.types import STRING
+from bridge.storage.local_disk.local import LocalStorage
 from bridge.storage.port import FileTable
-from bridge.table.freshness import Cached, Freshness, Live
-from bridge.table.hudi.columns import KeySource, Layout, layout
-from bridge.table.hudi.file_system_view import FileListing, FileSystemView
+from bridge.sync.hudi.files import HudiFiles
+from bridge.table.directory.freshness import Cached, Freshness, Live
+from bridge.table.hudi.files.file_system_view import FileListing, FileSystemView
 from bridge.table.hudi.format import HudiFormat
-from bridge.table.hudi.merging import _valid, log_properties
+from bridge.table.hudi.merging.merging import _valid, log_properties
 from bridge.table.hudi.open_tables import OpenTable
+from bridge.table.hudi.schema.columns import KeySource, TableColumns, layout
 from bridge.table.hudi.table_config import load_table_config
-from bridge.table.model import Column, OneBatch, Partition, PartitionBatch, Table, TableName
+from bridge.table.model import CatalogTable, Column, OneBatch, Partition, PartitionBatch, TableName
 from bridge.table.read_version import AsOfTime, AsOfVersion, ChangesBetween, ReadVersion
 from bridge.table.snapshot import TableContext
-from bridge.types import STRING
 from tests.support.hudi_tables import HudiTable, avro_body
 
 LIVE = Live()
@@ -84,7 +84,9 @@ def read(
     freshness: Freshness = LIVE,
 ) -> tuple[str, set[str]]:
     """The id and the base files of a snapshot."""
-    described = Table(TableName("d", "t"), (Column("a", STRING),), (), table.uri, "parquet", {})
+    described = CatalogTable(
+        TableName("d", "t"), (Column("a", STRING),), (), table.uri, "parquet", {}
+    )
     context = TableContext(storage, None, None, None, lambda _: None, freshness)  # type: ignore[arg-type]
     snapshot = (format or HudiFormat()).snapshot(described, at or ReadVersion(), context, id)
     (batch,) = snapshot.partitions(snapshot.partition_names())
@@ -110,7 +112,7 @@ def test_a_clean_while_storage_is_listed(tmp_path: Path, version: int, done: boo
 
     timeline = f"{table.uri}/.hoodie" + ("" if version == 6 else "/timeline")
     with ThreadPoolExecutor(2) as pool:
-        opened = OpenTable(Disturbed(timeline, then), table.uri, pool)
+        opened = OpenTable(Disturbed(timeline, then), table.uri, pool, pool)
         with pytest.raises(SnapshotExpired):
             opened.slices(opened.view())
         assert opened.slices(opened.view()).base_paths.to_pylist() == ["p/a_0-1-2_2.parquet"]
@@ -133,7 +135,7 @@ def test_commits_that_are_undone_while_storage_is_listed(tmp_path: Path, version
 
     timeline = f"{table.uri}/.hoodie" + ("" if version == 6 else "/timeline")
     with ThreadPoolExecutor(2) as pool:
-        opened = OpenTable(Disturbed(timeline, then), table.uri, pool)
+        opened = OpenTable(Disturbed(timeline, then), table.uri, pool, pool)
         with pytest.raises(SnapshotExpired):
             opened.slices(opened.view())
         assert opened.slices(opened.view()).base_paths.to_pylist() == ["p/a_0-1-2_1.parquet"]
@@ -154,7 +156,7 @@ def test_a_table_that_is_being_upgraded_or_downgraded(tmp_path: Path, version: i
     with pytest.raises(UnsupportedTable, match="upgrade"):
         FileSystemView.open(LocalStorage(), table.uri)
     with pytest.raises(UnsupportedTable, match="upgrade"):
-        opened.refreshed()
+        opened.refresh()
 
 
 @pytest.mark.parametrize("version", [8, 9])
@@ -342,7 +344,7 @@ def test_an_archive_that_is_deleted_while_the_table_is_open(tmp_path: Path, vers
         table.commit(instant, [file], action="commit", schema=_SCHEMA)
     materialise(table)
     with ThreadPoolExecutor(2) as pool:
-        opened = OpenTable(LocalStorage(), table.uri, pool)
+        opened = OpenTable(LocalStorage(), table.uri, pool, pool)
         assert opened.files(opened.view()) is None
         table.commit("3", [table.base("", "g3", "3")], action="commit", schema=_SCHEMA)
         materialise(table)
@@ -454,7 +456,7 @@ def test_a_body_that_was_rewritten_is_read_again(tmp_path: Path) -> None:
     view = FileSystemView.open(LocalStorage(), table.uri)
     assert len(view.slices()) == 1
     table.commit("1", [first, second])
-    assert len(view.refreshed().slices()) == 2
+    assert len(view.refresh().slices()) == 2
 
 
 @pytest.mark.parametrize(
@@ -470,7 +472,7 @@ def test_values_of_paths(tmp_path: Path, path: str, value: str) -> None:
     )
     config = load_table_config(LocalStorage(), written.uri)
     day = Column("day", STRING)
-    table = Table(TableName("d", "t"), (), (day,), written.uri, "parquet", {})
+    table = CatalogTable(TableName("d", "t"), (), (day,), written.uri, "parquet", {})
     found = layout(table, config, (day,), (path,), True)
     assert found.values == {path: (value,)}
 
@@ -518,7 +520,7 @@ class Registered:
 def _registered(table: HudiTable, partitions: dict[str, str]) -> list[tuple[str | None, ...]]:
     """The values of the partitions of a table with the key ``dt``, which no file has."""
     dt, own = Column("dt", STRING), (Column("a", STRING),)
-    described = Table(TableName("d", "t"), own, (dt,), table.uri, "parquet", {})
+    described = CatalogTable(TableName("d", "t"), own, (dt,), table.uri, "parquet", {})
     catalog: Any = Registered(table.uri, partitions)
     context = TableContext(LocalStorage(), catalog, None, None, lambda _: None, LIVE)  # type: ignore[arg-type]
     snapshot = HudiFormat().snapshot(described, ReadVersion(), context)
@@ -555,7 +557,7 @@ def test_dates_in_slashes_are_the_dates_that_were_written(tmp_path: Path) -> Non
 
 def _layout(
     tmp_path: Path, properties: dict[str, str], paths: tuple[str, ...], dropped: bool
-) -> Layout:
+) -> TableColumns:
     told = {
         "hoodie.table.partition.fields": "day",
         "hoodie.table.keygenerator.class": "org.apache.hudi.keygen.SimpleKeyGenerator",
@@ -566,7 +568,7 @@ def _layout(
     written = HudiTable(root, 6, **{name.replace(".", "__"): text for name, text in told.items()})
     config = load_table_config(LocalStorage(), written.uri)
     day = Column("day", STRING)
-    table = Table(TableName("d", "t"), (), (day,), written.uri, "parquet", {})
+    table = CatalogTable(TableName("d", "t"), (), (day,), written.uri, "parquet", {})
     return layout(table, config, () if dropped else (day,), paths, True)
 
 
@@ -581,7 +583,7 @@ def test_a_table_that_was_made_anew(tmp_path: Path, version: int) -> None:
         assert not view.history_is_empty
         shutil.rmtree(table.root)
         table = HudiTable(tmp_path / "t", version)
-        view = view.refreshed()
+        view = view.refresh()
         assert len(view.slices()) == 0
         table.commit("3", [table.base("p", "b", "3")])
-        assert len(view.refreshed().slices()) == 1
+        assert len(view.refresh().slices()) == 1

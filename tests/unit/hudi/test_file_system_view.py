@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from bridge.errors import FileCorrupt, InvalidRequest, ReadVersionNotFound, UnsupportedTable
-from bridge.storage.local import LocalStorage
-from bridge.table.hudi.file_slices import FileSlices
-from bridge.table.hudi.file_system_view import FileListing, FileSystemView
+from bridge.kernel.errors import FileCorrupt, InvalidRequest, ReadVersionNotFound, UnsupportedTable
+from bridge.storage.local_disk.local import LocalStorage
+from bridge.table.hudi.files.file_slices import FileSlices
+from bridge.table.hudi.files.file_system_view import FileListing, FileSystemView
 from tests.support.hudi_tables import HudiTable
 
 Slices = dict[str, tuple[str | None, list[str]]]
@@ -425,14 +425,14 @@ def test_a_refreshed_view_reads_only_what_is_new(tmp_path: Path, version: int) -
     table.commit("1", [table.base("p", "a", "1")])
     first = view(table)
     assert len(first.slices()) == 1
-    assert first.refreshed() is first
+    assert first.refresh() is first
     table.commit("2", [table.base("p", "b", "2")])
     # A body of the same size and time is not read again.
     body = next(table.timeline.glob("1*.deltacommit"))
     found = body.stat()
     body.write_bytes(b"x" * found.st_size)
     os.utime(body, ns=(found.st_atime_ns, found.st_mtime_ns))
-    second = first.refreshed()
+    second = first.refresh()
     assert second is not first
     assert (len(first.slices()), len(second.slices())) == (1, 2)
 

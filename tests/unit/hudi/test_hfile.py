@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bridge.errors import FileCorrupt, UnsupportedTable
-from bridge.file_formats.readers.hudi import hfile as module
-from bridge.file_formats.readers.hudi.hfile import HFile
+from bridge.formats.hudi import hfile as module
+from bridge.formats.hudi.hfile import HFile
+from bridge.kernel.errors import FileCorrupt, UnsupportedTable
 from bridge.storage.routed import open_storage
 from bridge.storage.uri import canonical
 from tests.support.hudi_writer import hfile

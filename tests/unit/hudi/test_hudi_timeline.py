@@ -6,21 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from bridge.errors import FileCorrupt, UnsupportedTable
-from bridge.storage.local import LocalStorage
-from bridge.table.hudi.commit_metadata import (
+from bridge.kernel.errors import FileCorrupt, UnsupportedTable
+from bridge.storage.local_disk.local import LocalStorage
+from bridge.table.hudi.table_config import load_table_config
+from bridge.table.hudi.timeline.commit_metadata import (
     read_clean,
     read_clean_plan,
     read_commit,
     read_rollback,
 )
-from bridge.table.hudi.instant import State, parse_instant
-from bridge.table.hudi.table_config import load_table_config
-from bridge.table.hudi.timeline import Timeline, load_timeline
+from bridge.table.hudi.timeline.instant import State, parse_instant
+from bridge.table.hudi.timeline.timeline import HudiTimeline, load_timeline
 from tests.support.hudi_tables import HudiTable, avro_body
 
 
-def load(table: HudiTable) -> Timeline:
+def load(table: HudiTable) -> HudiTimeline:
     storage = LocalStorage()
     return load_timeline(storage, load_table_config(storage, table.uri))
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bridge.errors import BridgeError, FileCorrupt, InvalidRequest, ReadVersionNotFound
-from bridge.storage.local import LocalStorage
-from bridge.table.hudi.archived_timeline import load_history
-from bridge.table.hudi.file_system_view import FileListing, FileSystemView
+from bridge.kernel.errors import BridgeError, FileCorrupt, InvalidRequest, ReadVersionNotFound
+from bridge.storage.local_disk.local import LocalStorage
+from bridge.table.hudi.files.file_system_view import FileListing, FileSystemView
 from bridge.table.hudi.incremental import changes_between
+from bridge.table.hudi.timeline.archived_timeline import load_history
 from tests.support.hudi_tables import HudiTable
 
 VERSIONS = pytest.mark.parametrize("version", [6, 8, 9])

@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from bridge.file_formats.readers.hudi.by_id import LogColumns
-from bridge.table.hudi.schema_history import Node, Part, SchemaHistory, SchemaVersion
+from bridge.formats.hudi.by_id import LogColumns
+from bridge.table.hudi.schema.schema_history import Node, SchemaHistory, SchemaPart, SchemaVersion
 
 VERSIONS, COLUMNS = 50, 300
 MOST = 16_000
@@ -17,8 +17,8 @@ MOST = 16_000
 
 def versions(random: Random, count: int, columns: int) -> list[SchemaVersion]:
     """Each has one column renamed, retyped, dropped or added, or a field of a struct renamed."""
-    parts = [Part(i, f"column_{i:03d}", Node("int")) for i in range(columns)]
-    parts[-1] = Part(columns - 1, "st", Node("record", (Part(9000, "x", Node("int")),)))
+    parts = [SchemaPart(i, f"column_{i:03d}", Node("int")) for i in range(columns)]
+    parts[-1] = SchemaPart(columns - 1, "st", Node("record", (SchemaPart(9000, "x", Node("int")),)))
     found = [SchemaVersion(0, Node("record", tuple(parts)))]
     free: list[str] = []
     for number in range(1, count):
@@ -26,18 +26,18 @@ def versions(random: Random, count: int, columns: int) -> list[SchemaVersion]:
         old = parts[at]
         match random.randrange(5):
             case 0:
-                parts[at] = Part(old.id, f"renamed_{number:03d}", old.node)
+                parts[at] = SchemaPart(old.id, f"renamed_{number:03d}", old.node)
                 free.append(old.name)
             case 1:
-                parts[at] = Part(old.id, old.name, Node("long"))
+                parts[at] = SchemaPart(old.id, old.name, Node("long"))
             case 2 if len(parts) > 2:
                 free.append(parts.pop(at).name)
             case 3:
                 name = free.pop() if free else f"added_{number:03d}"
-                parts.insert(0, Part(1000 + number, name, Node("int")))
+                parts.insert(0, SchemaPart(1000 + number, name, Node("int")))
             case _:
-                field = Part(9000, f"x{number}", Node("int"))
-                parts[-1] = Part(parts[-1].id, "st", Node("record", (field,)))
+                field = SchemaPart(9000, f"x{number}", Node("int"))
+                parts[-1] = SchemaPart(parts[-1].id, "st", Node("record", (field,)))
         found.append(SchemaVersion(number * 10, Node("record", tuple(parts))))
     return found
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.errors import BridgeError, FileChanged, FileCorrupt, UnsupportedTable
-from bridge.file_formats.readers.hudi.log_format import (
+from bridge.formats.hudi.log_format import (
     MAGIC,
     BlockType,
     Header,
@@ -17,6 +16,7 @@ from bridge.file_formats.readers.hudi.log_format import (
     parse_blocks,
     read_logs,
 )
+from bridge.kernel.errors import BridgeError, FileChanged, FileCorrupt, UnsupportedTable
 from bridge.storage.routed import open_storage
 from bridge.storage.uri import canonical
 from tests.support.hudi_writer import log_block, rollback_block

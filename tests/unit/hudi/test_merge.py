@@ -16,23 +16,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.errors import (
+from bridge.formats.hudi.avro_rows import row_decoder
+from bridge.formats.hudi.by_id import FileColumn, FileColumns, LogColumns
+from bridge.formats.hudi.log_format import BlockType, Header, parse_blocks
+from bridge.formats.hudi.log_records import _delete_schema
+from bridge.kernel.errors import (
     BridgeError,
     FileChanged,
     FileCorrupt,
     SchemaConflict,
     UnsupportedTable,
 )
-from bridge.file_formats.readers.hudi.avro_rows import row_decoder
-from bridge.file_formats.readers.hudi.by_id import FileColumn, FileColumns, LogColumns
-from bridge.file_formats.readers.hudi.log_format import BlockType, Header, parse_blocks
-from bridge.file_formats.readers.hudi.log_records import _delete_schema
 from bridge.storage.routed import open_storage
 from bridge.storage.uri import canonical
-from bridge.table.hudi.merge import read_slice
-from bridge.table.hudi.merge_mode import MergeMode
-from bridge.table.hudi.merge_rules import MergeRules
-from bridge.table.hudi.merging import MERGED, read_merged
+from bridge.table.hudi.merging.merge import read_slice
+from bridge.table.hudi.merging.merge_mode import MergeMode
+from bridge.table.hudi.merging.merge_rules import MergeRules
+from bridge.table.hudi.merging.merging import MERGED, read_merged
 from bridge.table.reader_spec import ReaderSpec
 from bridge.table.snapshot import MergedSlice
 from tests.support.hudi_writer import avro_block, log_block

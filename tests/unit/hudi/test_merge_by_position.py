@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyroaring
 import pytest
 
-from bridge.errors import BridgeError, FileCorrupt, UnsupportedTable
-from bridge.file_formats.readers.hudi.log_format import Header
-from bridge.table.hudi.merge_rules import MergeRules, merge_rules
+from bridge.formats.hudi.log_format import Header
+from bridge.kernel.errors import BridgeError, FileCorrupt, UnsupportedTable
+from bridge.table.hudi.merging.merge_rules import MergeRules, merge_rules
 from tests.support.hudi_writer import avro_block
 from tests.tiers import examples
 from tests.unit.hudi.test_merge import AVRO, COMMIT, EVENT, KEY, Slice, deletes

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import bridge
-from bridge.file_formats.readers.hudi.log_format import BlockType, Header, parse_blocks
-from bridge.file_formats.readers.hudi.log_records import _delete_schema, rows_of
+from bridge.formats.hudi.log_format import BlockType, Header, parse_blocks
+from bridge.formats.hudi.log_records import _delete_schema, rows_of
 from tests.support.hudi_tables import HudiTable, Written
 from tests.support.hudi_writer import avro_block, hfile, log_block
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.errors import UnsupportedTable
-from bridge.table.hudi.merge_mode import MergeMode
-from bridge.table.hudi.merge_rules import MergeRules, merge_rules
+from bridge.kernel.errors import UnsupportedTable
+from bridge.table.hudi.merging.merge_mode import MergeMode
+from bridge.table.hudi.merging.merge_rules import MergeRules, merge_rules
 
 EVENT = MergeRules(MergeMode.EVENT_TIME_ORDERING, ordering_fields=("ts",))
 COMMIT = MergeRules(MergeMode.COMMIT_TIME_ORDERING, ordering_fields=("ts",))

@@ -12,14 +12,14 @@ from typing import Any
 import fastavro
 import pytest
 
-from bridge.errors import FileCorrupt
-from bridge.file_formats.readers.hudi.log_format import BlockType, Header
+from bridge.formats.hudi.log_format import BlockType, Header
+from bridge.kernel.errors import FileCorrupt
 from bridge.storage.routed import open_storage
 from bridge.storage.uri import canonical
-from bridge.table.hudi.file_system_view import FileListing
-from bridge.table.hudi.metadata_table import Incomplete, read_file_listing
+from bridge.table.hudi.files.file_system_view import FileListing
+from bridge.table.hudi.files.metadata_table import Incomplete, read_file_listing
 from bridge.table.hudi.table_config import load_table_config
-from bridge.table.hudi.timeline import load_timeline
+from bridge.table.hudi.timeline.timeline import load_timeline
 from tests.support.hudi_writer import hfile, log_block
 
 DELETED = -1

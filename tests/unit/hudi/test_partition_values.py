@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import bridge
+from bridge.kernel.errors import UnsupportedTable
 from tests.support.hudi_tables import HudiTable
 from tests.tiers import examples
 
@@ -28,6 +29,7 @@ SHOWN: dict[str, str | None] = {
     "a%20b": "a b",
     "x y": "x y",
     "2024/01": "2024/01",
+    "50%25/x": "50%25/x",
     "ü": "ü",
 }
 HIVE: dict[str, str | None] = {
@@ -38,20 +40,34 @@ HIVE: dict[str, str | None] = {
     "plain": "plain",
     "day=plain": "plain",
     "day=a%3Ab": "a:b",
+    "day=a/b": "a/b",
+    "day=a%3A/b": "a%3A/b",
+}
+TWO: dict[str, tuple[str | None, str | None]] = {
+    "day=A/city=x": ("A", "x"),
+    "day=B/C/city=y": ("B/C", "y"),
+    "day=A/city=p/q/r": ("A", "p/q/r"),
+    "day=B/k=v/city=50%25/x": ("B/k=v", "50%25/x"),
+    f"day={NULL}/city=x%20y": (None, "x y"),
+    f"day=D/D/city={NULL}": ("D/D", None),
+    "day=A/city=day=A": ("A", "day=A"),
 }
 AT = "20260101000000000"
 
 
-def table(root: Path, paths: list[str], kind: str = "string", **more: str) -> HudiTable:
+def table(
+    root: Path, paths: list[str], kind: str = "string", keys: str = "day", **more: str
+) -> HudiTable:
     """One row in each partition, whose file says that it is of another one."""
-    fields = [{"name": n, "type": ["null", t]} for n, t in (("id", "int"), ("day", kind))]
+    columns = (("id", "int"), *((key, kind) for key in keys.split(",")))
+    fields = [{"name": n, "type": ["null", t]} for n, t in columns]
     made = HudiTable(
         root,
         9,
         "COPY_ON_WRITE",
         hoodie__table__recordkey__fields="id",
-        hoodie__table__partition__fields="day",
-        hoodie__table__keygenerator__class="org.apache.hudi.keygen.SimpleKeyGenerator",
+        hoodie__table__partition__fields=keys,
+        hoodie__table__keygenerator__class="org.apache.hudi.keygen.ComplexKeyGenerator",
         **more,
     )
     other = pa.array([None if kind == "int" else "other"], {"int": pa.int32()}.get(kind))
@@ -60,7 +76,10 @@ def table(root: Path, paths: list[str], kind: str = "string", **more: str) -> Hu
         file = made.base(path, f"g{number}", AT)
         (root / path).mkdir(parents=True, exist_ok=True)
         pq.write_table(
-            pa.table({"id": pa.array([number], pa.int32()), "day": other}), root / file.path
+            pa.table(
+                {"id": pa.array([number], pa.int32()), **dict.fromkeys(keys.split(","), other)}
+            ),
+            root / file.path,
         )
         files.append(replace(file, size=(root / file.path).stat().st_size))
     schema = {"type": "record", "name": "t", "fields": fields}
@@ -96,3 +115,36 @@ def test_the_old_word_for_null_is_null_where_it_is_no_value(tmp_path: Path) -> N
     table(tmp_path / "t", ["default", "7", "8", NULL], "int")
     assert shown(tmp_path / "t") == {0: None, 1: 7, 2: 8, 3: None}
     assert shown(tmp_path / "t", "day IS NULL") == {0: None, 3: None}
+
+
+@pytest.mark.parametrize("seed", range(examples(4, 20, 200)))
+def test_levels_that_name_their_keys_hold_slashes(tmp_path: Path, seed: int) -> None:
+    luck = random.Random(seed)
+    paths, root = luck.sample(list(TWO), luck.randint(1, len(TWO))), tmp_path / "t"
+    table(root, paths, keys="day,city", hoodie__datasource__write__hive_style_partitioning="true")
+    with bridge.connect() as session:
+        found = session.table(str(root)).scan().to_arrow()
+        some = session.table(str(root)).scan("city = 'p/q/r'").to_arrow()
+    rows = {row["id"]: (row["day"], row["city"]) for row in found.to_pylist()}
+    assert rows == {i: TWO[path] for i, path in enumerate(paths)}
+    assert some["city"].to_pylist() == ["p/q/r"] * ("day=A/city=p/q/r" in paths)
+
+
+@pytest.mark.parametrize(
+    ("paths", "kind", "keys", "odd"),
+    [
+        (["7", "abc", "8"], "int", "day", "abc"),
+        (["7", "99999999999"], "int", "day", "99999999999"),
+        (["day=A/city=x", "day=A"], "string", "day,city", "day=A"),
+        (["A/x", "B/y/z"], "string", "day,city", "B/y/z"),
+        (["day=A", "day="], "string", "day", "day="),
+    ],
+)
+def test_a_path_that_tells_no_value_is_named(
+    tmp_path: Path, paths: list[str], kind: str, keys: str, odd: str
+) -> None:
+    """Otherwise all partitions would have to show what their files say."""
+    table(tmp_path / "t", paths, kind, keys)
+    with pytest.raises(UnsupportedTable) as refused:
+        shown(tmp_path / "t")
+    assert f"the partition {odd!r} of the Hudi table" in refused.value.message

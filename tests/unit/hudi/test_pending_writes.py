@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import random
+import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from bridge.errors import FileCorrupt, ReadVersionNotFound
-from bridge.storage.local import LocalStorage
-from bridge.table.hudi.file_system_view import FileSystemView
+from bridge.kernel.errors import FileCorrupt, ReadVersionNotFound
+from bridge.storage.local_disk.local import LocalStorage
+from bridge.table.hudi.files.file_system_view import FileSystemView
 from bridge.table.hudi.incremental import changes_between
-from bridge.table.hudi.instants import instant_at
+from bridge.table.hudi.timeline.clusterings import is_clustering
+from bridge.table.hudi.timeline.instants import instant_at
 from bridge.table.model import TableName
+from tests.support.hudi_fixtures import HudiFixture, hudi_fixtures
 from tests.support.hudi_tables import HudiTable, plan_body
-from tests.tiers import examples
+from tests.tiers import examples, seed
 
 pytestmark = pytest.mark.rule("50")
 VERSIONS = pytest.mark.parametrize("version", [6, 8, 9])
@@ -44,16 +49,18 @@ def test_an_older_write_that_is_pending_is_named(tmp_path: Path, version: int, a
     table = made(tmp_path / "t", version, [10, 30], {20: action})
     seen = view(table)
     for asked in (at(20), at(25), at(30), at(99)):
-        with pytest.raises(ReadVersionNotFound, match=f"the {action} {at(20)} is inflight"):
+        with pytest.raises(ReadVersionNotFound, match=f"the {action} {at(20)} is inflight") as no:
             instant_at(NAME, seen, asked)
+        assert f"{at(10)} is closed" in no.value.hint
     assert instant_at(NAME, seen, at(19)) == at(10)
     with pytest.raises(ReadVersionNotFound, match=at(20)):
         changes_between(seen, "", at(99))
     assert changes_between(seen, "", at(10)).instants == {at(10)}
     assert changes_between(seen, at(30)).instants == set()
     if version == 6:
-        with pytest.raises(ReadVersionNotFound, match=at(20)):
+        with pytest.raises(ReadVersionNotFound, match=at(20)) as no:
             changes_between(seen, at(10))
+        assert "no instant before it is closed" in no.value.hint
     else:  # it will be completed later than all others, whenever it was requested
         assert changes_between(seen, at(10)).instants == {at(30)}
         assert changes_between(seen, at(10), at(30)).instants == {at(30)}
@@ -118,9 +125,58 @@ def test_an_answer_does_not_change_later(tmp_path: Path, version: int, seed: int
                 assert asof.setdefault(asked, found) == found
         try:
             fresh = changes_between(seen, last).instants
-        except ReadVersionNotFound:
+        except ReadVersionNotFound as error:
+            closed = re.match(r"(\d+) is closed", error.hint)
+            if closed is not None:  # who ends there goes on from there
+                consumed += changes_between(seen, last, closed[1]).instants
+                last = closed[1]
             continue
         consumed += fresh
         done = seen.timeline.completed.values()
         last = max((i.completion or i.requested for i in done), default="")
     assert sorted(consumed) == sorted(map(at, order))
+
+
+REAL = hudi_fixtures()
+random.Random(seed(50)).shuffle(REAL)
+REAL.sort(key=lambda one: one.name != "cow_inserts")
+
+
+@pytest.mark.parametrize("fixture", REAL[: examples(4, 40, len(REAL))], ids=lambda one: one.id)
+def test_a_write_of_hudi_that_has_not_ended_is_named(fixture: HudiFixture, tmp_path: Path) -> None:
+    """Each of a real timeline in turn; compactions and clusterings change no answer."""
+    root = fixture.unpack(tmp_path)
+
+    def opened() -> FileSystemView:
+        return FileSystemView.open(LocalStorage(), str(root))
+
+    whole = opened()
+    if whole.timeline.pending:
+        return
+    last, completes, refused = max(whole.timeline.completed, default=""), whole.config.completes, 0
+    for instant in list(whole.timeline.completed.values())[:-1]:
+        if instant.requested == last or instant.requested <= whole.timeline.first_active:
+            continue
+        file = Path(whole.timeline.uri_of(instant))
+        file.rename(tmp_path / "held")
+        seen = opened()
+        (pending,) = seen.timeline.pending or (None,)
+        service = pending is None or pending.action not in (
+            "commit",
+            "deltacommit",
+            "replacecommit",
+        )
+        service = service or is_clustering(seen, pending)
+        asks: list[Callable[[], object]] = [partial(instant_at, NAME, seen, last)]
+        if not completes:
+            asks.append(partial(changes_between, seen, whole.timeline.first_active))
+        for ask in asks:
+            try:
+                ask()
+            except ReadVersionNotFound as error:
+                assert (instant.requested in error.message) != service, (instant, error)
+                refused += 1
+            else:
+                assert service, instant
+        (tmp_path / "held").rename(file)
+    assert refused or fixture.name != "cow_inserts"

@@ -6,16 +6,16 @@ import ast
 from pathlib import Path
 
 import bridge
-from bridge.errors import all_errors
+from bridge.kernel.errors import all_errors
 
-PACKAGES = ("table/hudi", "file_formats/readers/hudi")
+PACKAGES = ("table/hudi", "formats/hudi")
 ERRORS = {error.__name__ for error in all_errors().values()}
 
 
 def test_every_error_names_a_remedy() -> None:
     root, lacking, seen = Path(bridge.__file__).parent, [], 0
     for package in PACKAGES:
-        for path in sorted((root / package).glob("*.py")):
+        for path in sorted((root / package).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text())):
                 if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
                     continue

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 import bridge
-from bridge.errors import UnsupportedTable
-from bridge.file_formats.readers.hudi.by_id import FileColumn, FileColumns
-from bridge.table.hudi.schema_history import Node, Part, SchemaHistory, SchemaVersion
+from bridge.formats.hudi.by_id import FileColumn, FileColumns
+from bridge.kernel.errors import UnsupportedTable
+from bridge.table.hudi.schema.schema_history import Node, SchemaHistory, SchemaPart, SchemaVersion
 from tests.support.hudi_evolving import EvolvingTable
 from tests.support.hudi_fixtures import hudi_fixtures
 
@@ -126,7 +126,7 @@ def node(*fields: tuple[int, str, Any]) -> SchemaVersion:
     def of(kind: Any) -> Node:
         if isinstance(kind, str):
             return Node(kind)
-        return Node("record", tuple(Part(i, name, of(inner)) for i, name, inner in kind))
+        return Node("record", tuple(SchemaPart(i, name, of(inner)) for i, name, inner in kind))
 
     return SchemaVersion(0, of(list(fields)))
 

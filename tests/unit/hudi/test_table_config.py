@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bridge.errors import FileCorrupt, TableNotFound, UnsupportedTable
-from bridge.storage.local import LocalStorage
+from bridge.kernel.errors import FileCorrupt, TableNotFound, UnsupportedTable
+from bridge.storage.local_disk.local import LocalStorage
 from bridge.table.hudi import table_config
-from bridge.table.hudi.merge_mode import MergeMode
+from bridge.table.hudi.merging.merge_mode import MergeMode
 from bridge.table.hudi.table_config import (
     HudiTableConfig,
     TableType,

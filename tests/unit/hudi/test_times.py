@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import bridge
-from bridge.errors import SchemaConflict
-from bridge.file_formats.readers.hudi.by_id import FileColumn
-from bridge.file_formats.readers.hudi.parquet_table import parquet_table
-from bridge.file_formats.readers.hudi.times import millis_of, of_file, repaired, times_of
-from bridge.storage.child import held
+from bridge.formats.hudi.by_id import FileColumn
+from bridge.formats.hudi.parquet_table import parquet_table
+from bridge.formats.hudi.times import millis_of, of_file, repair_times, times_of
+from bridge.kernel.errors import SchemaConflict
+from bridge.storage.child import storage_in_memory
 from tests.support.hudi_times import DAY, TimesTable, logical, record
 
 
@@ -85,9 +85,9 @@ def test_units(have: pa.DataType, told: Any, found: pa.DataType, outer: str) -> 
     path = {"struct": {"x": told}, "list": {"element": told}, "map": {"value": told}}
     path |= {"deep": {"element": {"x": {"value": told}}}}
     array = _of_numbers(values, have, nested)
-    got = repaired(array, path.get(outer, told), "c", "file")
+    got = repair_times(array, path.get(outer, told), "c", "file")
     assert got.equals(_of_numbers(values, found, nested))
-    sliced = repaired(array.slice(1), path.get(outer, told), "c", "file")
+    sliced = repair_times(array.slice(1), path.get(outer, told), "c", "file")
     assert sliced.equals(got.slice(1))
 
 
@@ -98,13 +98,13 @@ def _of_numbers(values: list[Any], leaf: pa.DataType, nested: Any) -> pa.Array:
 
 def _parquet_table(file: Path, schema: pa.Schema, by_id: Any, times: Any) -> pa.Table:
     content = file.read_bytes()
-    return parquet_table(held(content), "file", len(content), schema, by_id, times)
+    return parquet_table(storage_in_memory(content), "file", len(content), schema, by_id, times)
 
 
 def test_times_that_may_be_right_are_not_guessed() -> None:
     """INT96 comes as microseconds without a zone, and is what it says."""
     with pytest.raises(SchemaConflict, match="milliseconds"):
-        repaired(pa.array([1], MICROS), "ms", "c", "file")
+        repair_times(pa.array([1], MICROS), "ms", "c", "file")
 
 
 def test_times_that_the_catalogue_has_as_numbers_are_read_as_numbers(tmp_path: Path) -> None:

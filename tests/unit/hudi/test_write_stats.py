@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.errors import FileCorrupt
-from bridge.table.hudi import commit_metadata
-from bridge.table.hudi.commit_metadata import read_commit
+from bridge.kernel.errors import FileCorrupt
+from bridge.table.hudi.timeline import commit_metadata
+from bridge.table.hudi.timeline.commit_metadata import read_commit
 from tests.support.hudi_fixtures import hudi_fixtures
 
 _LONG: Any = ["null", "long"]

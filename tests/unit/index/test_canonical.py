@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from bridge.file_formats.physical_column import INT_MAX, INT_MIN, PhysicalType
+from bridge.formats.physical_column import INT_MAX, INT_MIN, PhysicalType
 from bridge.index.kinds.canonical import canonical
 
 

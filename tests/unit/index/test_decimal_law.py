@@ -10,13 +10,15 @@ import decimal as python
 import random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.file_formats.physical_column import INT_MAX, INT_MIN, PhysicalType, decode, encode
-from bridge.index.convert import convert
-from bridge.types import TRINO, decimal
+from bridge.formats.physical_column import INT_MAX, INT_MIN, PhysicalType, decode, encode
+from bridge.index.generations.convert import convert
+from bridge.index.kinds.plain import alike
+from bridge.kernel.types import HIVE, TRINO, decimal
 
 _BITS = {"INT32": 31, "INT64": 63, "FIXED_LEN_BYTE_ARRAY": 126, "BYTE_ARRAY": 126}
 _FILES = 4
@@ -68,3 +70,20 @@ def test_10_a_bound_in_the_tables_scale_is_the_files_number(seed: int) -> None:
             if doubtful or not known[i] or number is None or digits[i] in (INT_MIN, INT_MAX):
                 continue
             assert number == python.Decimal(digits[i]).scaleb(-stored.scale, _ANY)
+    assert found.doubtful is not None and found.to_null is not None
+    of_hive = convert(stored, target, HIVE, low.values, high.values)
+    assert of_hive is not None and of_hive.doubtful is not None
+    assert found.doubtful is not None and found.to_null is not None
+    assert of_hive.to_null is not None
+    if physical.startswith("INT") and stored.scale != target.scale:  # Hive shows 0.0125 for 1.25
+        assert of_hive.doubtful.all()
+        assert np.array_equal(of_hive.to_null, found.to_null)
+        assert not alike(stored, target, HIVE) and alike(stored, target, TRINO)
+    else:
+        assert np.array_equal(of_hive.doubtful, found.doubtful)
+    most = 10**precision - 1
+    for i, (least, greatest) in enumerate(zip(lower, upper, strict=True)):
+        both = bool(low.known[i] and high.known[i])
+        fits = both and -most <= least and greatest <= most
+        assert found.to_null[i] == (not fits), "Hive reads NULL"
+        assert found.doubtful[i] == (not fits and (least, greatest) != (INT_MIN, INT_MAX))

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.index.collect import Nan
-from bridge.types import (
+from bridge.index.building.collect import Nan
+from bridge.kernel.types import (
     BIGINT,
     BINARY,
     BOOLEAN,

@@ -14,10 +14,15 @@ import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 import pytest
 
-from bridge.errors import FileCorrupt
-from bridge.file_formats.readers.parquet_statistics import FooterReader
+from bridge.expression.parsing.text import parse_where
+from bridge.formats.parquet.statistics import FooterReader
+from bridge.index.kinds.request import RequestedIndexes
+from bridge.kernel.errors import FileCorrupt
+from bridge.kernel.types import INTEGER
+from bridge.table.model import Column
 from tests.support import footers
 from tests.support.footers import BINARY, I32, I64, LIST, STRUCT, Struct
+from tests.support.lake import Lake, age, kept
 
 _TABLE = pa.table({"i": [1, None, 3], "s": ["x", "y", None], "l": [[1], [], None]})
 _KNOWN = {"i": (1, 3, 1), "s": (b"x", b"y", 1), "l": (None, None, None)}
@@ -32,6 +37,28 @@ def _write(**options: Any) -> bytes:
     sink = io.BytesIO()
     pq.write_table(_TABLE, sink, **options)
     return sink.getvalue()
+
+
+@pytest.mark.rule("32")
+def test_an_index_is_not_made_of_values_that_the_library_cuts(tmp_path: Path) -> None:
+    """300 in a column of 8 bits is NULL in Hive, 44 or 300 in Spark, and 44 in pyarrow."""
+    lake = Lake(tmp_path, (Column("c", INTEGER),))
+    for value in (300, 7):
+        path = lake.write(f"{value}", pa.table({"c": pa.array([value], pa.int32())}))
+        data, footer = footers.take_apart(path.read_bytes())
+        footers.set_to(footers.elements(footer)[1], 6, I32, 15)  # INT_8
+        path.write_bytes(footers.put_together(data, footer))
+        age(path)
+    asked = RequestedIndexes((("values", "c"), ("bloom", "c")))
+    lake.build(settings=lambda held: asked.check(lake.table()).change(held))
+
+    def asks(where: str) -> list[str]:
+        files = kept(lake.planner(), parse_where(where)[0])
+        return sorted(uri.rpartition("/")[2] for uri in files)
+
+    for where in ("c = 300", "c = 44", "c IS NULL", "c <> 5"):
+        assert "300" in asks(where), where
+    assert asks("c = 7") == ["300", "7"] and asks("c > 8") == ["300"]
 
 
 def _leaves_count_their_children(footer: Struct) -> None:  # parquet-cpp once did

@@ -16,17 +16,17 @@ import pyarrow as pa
 import pyarrow.orc as po
 import pytest
 
-from bridge.errors import GenerationNotFound, IndexConflict, IndexCorrupt, StorageFailure
-from bridge.index import compact
-from bridge.index.collect import FileTask, Reading, ThreadCollector
-from bridge.index.manifest import VERSION
-from bridge.index.shard import Collected
-from bridge.index.snapshot import IndexSnapshot
+from bridge.index.building.collect import FileTask, Reading, ThreadCollector
+from bridge.index.generations import compact
+from bridge.index.generations.manifest import VERSION
+from bridge.index.generations.shard import Collected
+from bridge.index.reading.snapshot import IndexSnapshot
+from bridge.kernel.errors import GenerationNotFound, IndexConflict, IndexCorrupt, StorageFailure
+from bridge.kernel.types import BIGINT
 from bridge.storage.port import FileTable, Storage
 from bridge.storage.routed import open_storage
 from bridge.storage.uri import canonical
 from bridge.table.model import Partition
-from bridge.types import BIGINT
 from tests.support.index_builds import Dying, Killed, fill, kept
 from tests.support.lake import Lake, age
 
@@ -300,7 +300,7 @@ def test_a_foreign_version_with_a_right_checksum(lake: Lake) -> None:
 def test_a_broken_shard_is_refused_and_replaced(lake: Lake, part: str) -> None:
     fill(lake, 3)
     lake.build()
-    (path,) = lake.path(".skipbridge/shards").glob(f"*-{part}.parquet")
+    (path,) = lake.path(".skipbridge/shards").glob(f"*-{part}.shard")
     raw = bytearray(path.read_bytes())
     raw[len(raw) // 2] ^= 1
     path.write_bytes(raw)
@@ -440,3 +440,11 @@ def test_a_file_is_read_again_as_the_format_that_its_partition_has_now(
     report = lake.build(files_per_commit=every)
     assert (report.read, report.failed) == (1, ()) and kept(lake, 30) == ["f003"]
     assert kept(lake, 777) == [] and lake.snapshot().num_files == 4
+
+
+def test_no_file_of_an_index_is_found_by_readers_of_parquet(lake: Lake) -> None:
+    """DuckDB's ``**`` descends into hidden directories, too."""
+    fill(lake, 3)
+    lake.build()
+    below = lake.path(".skipbridge").rglob("*")
+    assert [file for file in below if file.suffix in (".parquet", ".orc")] == []

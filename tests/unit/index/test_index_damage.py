@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,19 +11,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.errors import IndexConflict, IndexCorrupt, IndexNewer, InvalidUri
 from bridge.expression.bind import bind
 from bridge.expression.builders import eq
-from bridge.index.alter_index import change_settings, drop_index
-from bridge.index.build import build_index
-from bridge.index.collect import ThreadCollector
-from bridge.index.entries import live_entries
-from bridge.index.kinds.definition import Definition, IndexSettings
-from bridge.index.manifest import READER, Blob, _checksum
-from bridge.index.registry import kind
-from bridge.index.store import IndexStore
+from bridge.index.building.alter_index import change_settings, drop_index
+from bridge.index.building.build import build_index
+from bridge.index.building.collect import ThreadCollector
+from bridge.index.generations.entries import live_entries
+from bridge.index.generations.manifest import VERSION, Blob
+from bridge.index.generations.store import IndexStore
+from bridge.index.kinds.definition import IndexSettings, KindDefinition
+from bridge.index.kinds.registry import kind
+from bridge.kernel.errors import IndexConflict, IndexCorrupt, IndexNewer, InvalidUri
+from bridge.kernel.types import BIGINT, TRINO, Field
+from bridge.storage.commit_log import seal
 from bridge.storage.port import Storage
-from bridge.types import BIGINT, TRINO, Field
 from tests.support.directories import in_directories
 from tests.support.index_builds import fill, kept
 from tests.support.lake import Lake, age
@@ -50,7 +50,7 @@ def problems(lake: Lake) -> list[str]:
     return [text.partition(":")[0] for text in found if text]
 
 
-def bloom(column: str) -> Definition:
+def bloom(column: str) -> KindDefinition:
     return kind("bloom").define(column)
 
 
@@ -86,47 +86,6 @@ def test_27_a_full_build_tries_again(lake: Lake) -> None:
     lake.build()
     assert lake.build(full=True).read == 2
     assert problems(lake) == ["FILE_CORRUPT"]
-
-
-def test_27_a_newer_reader_tries_again_once(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    fill(lake, 3)
-    corrupt(lake, "f001")
-    assert lake.build().read == 3
-    assert lake.build().read == 0
-    monkeypatch.setattr("bridge.index.build.READER", READER + 1)
-    newer = lake.build()
-    assert (newer.committed, newer.read, len(newer.failed)) == (True, 1, 1)
-    assert problems(lake) == ["FILE_CORRUPT"]
-    held = files_of(lake)
-    again = lake.build()
-    assert (again.committed, again.read) == (False, 0)
-    assert files_of(lake) == held
-
-
-def test_37_a_reader_that_believes_less_reads_all_again_once(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fill(lake, 3)
-    assert lake.build().read == 3
-    monkeypatch.setattr("bridge.index.build.READER", READER + 1)
-    monkeypatch.setattr("bridge.index.belief.BELIEVED", READER + 1)
-    again = lake.build()
-    assert (again.read, again.removed) == (3, 3)
-    assert lake.build().read == 0
-
-
-def test_37_partitions_of_parquet_in_a_table_of_another_format_are_read_again_too(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fill(lake, 3)
-    assert lake.build().read == 3
-    found = in_directories(lake.all_partitions(), lake.storage)()
-    listed = replace(found, formats=("parquet",), format=np.zeros(3, np.int32))
-    monkeypatch.setattr("bridge.index.build.READER", READER + 1)
-    monkeypatch.setattr("bridge.index.belief.BELIEVED", READER + 1)
-    lake.format = "orc"
-    collector = ThreadCollector(lake.storage)
-    assert build_index(lake.table(), lambda: listed, lake.store(), collector=collector).read == 3
 
 
 def test_27_other_settings_try_again_once(lake: Lake) -> None:
@@ -168,7 +127,7 @@ class _Refusing:
 
         def read(uri: str, *arguments: object) -> object:
             if uri.endswith(self._name):
-                from bridge.errors import FileUnreadable
+                from bridge.kernel.errors import FileUnreadable
 
                 self._times += 1
                 raise FileUnreadable(f"{uri}: denied, request {self._times}", "")
@@ -207,16 +166,14 @@ def test_21_settings_come_from_the_newest_manifest_that_can_be_read(lake: Lake) 
     assert all(s.payloads for s in lake.store().manifest(4).shards)
 
 
-@pytest.mark.parametrize("part", ["files.parquet", "columns.parquet", "k0.parquet", "k0.body"])
+@pytest.mark.parametrize("part", ["files.shard", "columns.shard", "k0.shard", "k0.body"])
 def test_21_a_damaged_shard_loses_no_settings(lake: Lake, part: str) -> None:
     fill(lake, 3)
     lake.build(settings=lambda held: held.adding([bloom("s"), bloom("x")]))
     for path in lake.path(".skipbridge/shards").glob(f"*{part}"):
         path.write_bytes(path.read_bytes()[:-5])
     # What is asked for is asked for once, also where the entries turn out to be damaged.
-    report = lake.build(
-        settings=lambda held: held.without("bloom(s)"), full=part != "files.parquet"
-    )
+    report = lake.build(settings=lambda held: held.without("bloom(s)"), full=part != "files.shard")
     assert report.read == 3
     settings = lake.store().manifest(2).settings
     assert [d.name for d in settings.definitions] == ["bloom(x)"]
@@ -261,7 +218,7 @@ def test_21_what_a_later_version_wrote_is_left_alone(lake: Lake) -> None:
     body = json.loads(path.read_text())
     body["version"] = 99
     del body["checksum"]
-    path.write_text(json.dumps({**body, "checksum": _checksum(body)}))
+    path.write_text(seal(body).decode())
     held = files_of(lake)
     for act in (lake.build, lake.store().latest, lambda: lake.store().clean(1, -10)):
         with pytest.raises(IndexNewer, match="99"):
@@ -269,37 +226,29 @@ def test_21_what_a_later_version_wrote_is_left_alone(lake: Lake) -> None:
     assert files_of(lake) == held
 
 
-def test_21_entries_of_an_earlier_version_are_taken_over(lake: Lake) -> None:
-    """Version 2 had no problems: what is not trusted is tried once more and then remembered."""
-    fill(lake, 2)
-    corrupt(lake, "f001")
-    lake.build()
-    _as_version_2(lake)
-    assert kept(lake, 5) == ["f000", "f001"]
-    report = lake.build()
-    assert (report.committed, report.read) == (True, 1)
-    assert problems(lake) == ["FILE_CORRUPT"]
-    assert not lake.build().committed
-
-
-def _as_version_2(lake: Lake) -> None:
-    import dataclasses
-
-    from bridge.index.shard import read_files, write_files
-
-    store = lake.store()
-    manifest = store.latest()
-    assert manifest is not None
-    (shard,) = manifest.shards
-    files = read_files(store.read_blob(shard.files)).drop_columns(["problem"])
-    old = dataclasses.replace(
-        shard, files=store.put_blob("shards/old-files.parquet", write_files(files))
-    )
-    body = json.loads(dataclasses.replace(manifest, shards=(old,)).to_bytes())
-    body |= {"version": 2}
-    del body["checksum"]
+@pytest.mark.parametrize("layout", [1, VERSION - 1])
+def test_21_an_index_of_an_earlier_layout_is_made_anew_with_its_settings(
+    lake: Lake, layout: int
+) -> None:
+    fill(lake, 3)
+    bloom = kind("bloom").define("x")
+    lake.build(settings=lambda held: held.adding([bloom]))
     path = lake.path(".skipbridge/generations/1.json")
-    path.write_text(json.dumps({**body, "checksum": _checksum(body)}))
+    body = json.loads(path.read_text()) | {"version": layout}
+    del body["checksum"]
+    path.write_text(seal(body).decode())
+    with pytest.raises(IndexCorrupt, match=f"layout {layout}, this program reads {VERSION}"):
+        lake.store().latest()
+    assert lake.planner().views.view(lake.table()).index is None  # nothing of it is used
+    held = files_of(lake)
+    assert lake.store().clean(1, -10) == 0 and files_of(lake) == held
+    assert lake.build().read == 3
+    manifest = lake.store().latest()
+    assert manifest is not None and manifest.version == VERSION
+    assert manifest.settings.definitions == (bloom,)
+    assert kept(lake, 5) == ["f000"]
+    lake.store().clean(1, -10)
+    assert kept(lake, 5) == ["f000"]
 
 
 def test_a_builder_that_always_loses_gives_up_and_clean_takes_its_files(lake: Lake) -> None:
@@ -312,7 +261,6 @@ def test_a_builder_that_always_loses_gives_up_and_clean_takes_its_files(lake: La
 
     fill(lake, 1, start=2)
     held = files_of(lake)
-    from bridge.index.build import build_index
 
     with pytest.raises(IndexConflict):
         build_index(
@@ -382,7 +330,7 @@ def test_27_no_memory_for_a_files_data_is_not_its_damage(
         raise error
 
     with monkeypatch.context() as patched:
-        patched.setattr("bridge.index.collect.DEEP.read", full)
+        patched.setattr("bridge.index.building.collect.DEEP.read", full)
         lake.build(settings=lambda held: held.adding([bloom("s")]))
         assert kept(lake, 5) == ["f000"]  # what was known before is not lost
     assert lake.build().read == 2
@@ -439,7 +387,7 @@ def test_21_a_cleaning_that_meets_a_long_build_costs_no_committed_shard(
     assert kept(lake, 25) == ["f002"]
 
     fill(lake, 1, start=3)
-    monkeypatch.setattr("bridge.index.build._CHECKED_AFTER", -1.0)
+    monkeypatch.setattr("bridge.index.building.build._CHECKED_AFTER", -1.0)
     begun: list[int] = []
     lacks = IndexStore.lacks
 

@@ -13,7 +13,7 @@ from bridge.expression.bind import bind
 from bridge.expression.evaluate import Oracle
 from bridge.expression.nodes import BoundReference
 from bridge.expression.prune import prune
-from bridge.index.local_cache import CacheLimits
+from bridge.index.reading.local_cache import CacheLimits
 from tests.support.arrow import arrow_table
 from tests.support.lake import Lake
 from tests.support.strategies import Case, cases, expression, table

@@ -5,10 +5,10 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from bridge import plugins
-from bridge.errors import InvalidConfiguration
-from bridge.index import registry
+from bridge.index.kinds import registry
 from bridge.index.kinds.kind import IndexKind
+from bridge.kernel import plugins
+from bridge.kernel.errors import InvalidConfiguration
 
 
 class Dearer(IndexKind):

@@ -15,15 +15,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.errors import InvalidConfiguration
 from bridge.expression.nodes import BoundPredicate, BoundReference, Op
-from bridge.index.collect import ThreadCollector
+from bridge.index.building.collect import ThreadCollector
+from bridge.index.generations.manifest import Blob
 from bridge.index.kinds import bloom
 from bridge.index.kinds.bloom import KIND
 from bridge.index.kinds.payload import Body
 from bridge.index.kinds.xxh64 import hash_bytes, hash_numbers
-from bridge.index.manifest import Blob
-from bridge.types import (
+from bridge.kernel.errors import InvalidConfiguration
+from bridge.kernel.types import (
     BIGINT,
     DATE,
     DOUBLE,
@@ -89,7 +89,7 @@ def test_pyarrow_writes_the_same_bits(lake: Lake) -> None:
 
 
 def hashed(values: pa.Array, key: str) -> np.ndarray[Any, Any]:
-    from bridge.file_formats.physical_column import parse_key
+    from bridge.formats.physical_column import parse_key
     from bridge.index.kinds.plain import hashes
 
     found = hashes(parse_key(key).type, values)

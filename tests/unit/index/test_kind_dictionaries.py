@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bridge.file_formats.physical_column import PhysicalType
-from bridge.index.collect import FileTask, Reading, collect_chunk
+from bridge.formats.physical_column import PhysicalType
+from bridge.index.building.collect import FileTask, Reading, collect_chunk
 from bridge.index.kinds.kind import Arrays
+from bridge.index.kinds.registry import kind
 from bridge.index.kinds.xxh64 import ascending, hash_numbers, least
-from bridge.index.registry import kind
 from bridge.storage.routed import open_storage
 from tests.support.lake import Lake
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.errors import AmbiguousColumn, ColumnNotFound, InvalidConfiguration
 from bridge.index.kinds.definition import IndexSettings
+from bridge.index.kinds.registry import kind
 from bridge.index.kinds.request import RequestedIndexes
-from bridge.index.registry import kind
-from bridge.table.model import Column, Table, TableName
-from bridge.types import BIGINT, DATE, STRING, Field, array, struct
+from bridge.kernel.errors import AmbiguousColumn, ColumnNotFound, InvalidConfiguration
+from bridge.kernel.types import BIGINT, DATE, STRING, Field, array, struct
+from bridge.table.model import CatalogTable, Column, TableName
 
-TABLE = Table(
+TABLE = CatalogTable(
     TableName("db", "t"),
     (
         Column("id", BIGINT),
@@ -61,15 +61,15 @@ def test_a_property_that_asks_for_what_cannot_be_built_stops_nothing() -> None:
         ("values", "name:limit=x"),
         ("expression", "lower(name)"),
     )
-    kept, reasons = RequestedIndexes(kinds, ("id=none2", "name=counts", "nothing")).sifted(TABLE)
+    kept, reasons = RequestedIndexes(kinds, ("id=none2", "name=counts", "nothing")).sift(TABLE)
     assert kept == RequestedIndexes(
         (("bloom", "id"), ("expression", "lower(name)")), ("name=counts",)
     )
     assert len(reasons) == 8 and "tags is array<string>" in reasons[0]
     asked = RequestedIndexes((("bloom", "id"),), ("id=none",))
-    assert asked.sifted(replace(TABLE, format="orc"))[0] == asked
+    assert asked.sift(replace(TABLE, format="orc"))[0] == asked
     rcfile = replace(TABLE, format="rcfile")
-    assert asked.sifted(rcfile)[0] == RequestedIndexes(modes=("id=none",))
+    assert asked.sift(rcfile)[0] == RequestedIndexes(modes=("id=none",))
 
 
 def test_another_spelling_is_the_same_index() -> None:
@@ -107,7 +107,7 @@ def test_m14_a_column_whose_name_has_a_dot(text: str, columns: tuple[str, tuple[
         if ":" in on:
             assert definition.option("limit") == "3"
     properties = RequestedIndexes((("values", text),))
-    assert properties.sifted(DOTTED) == (properties.check(DOTTED), ())
+    assert properties.sift(DOTTED) == (properties.check(DOTTED), ())
 
 
 def test_m14_what_may_be_a_column_or_a_field_is_refused() -> None:
@@ -116,7 +116,7 @@ def test_m14_what_may_be_a_column_or_a_field_is_refused() -> None:
         asked.check(DOTTED)
     assert found.value.hint == 'write "ST.a" for the column, "ST"."a" for the field'
     assert asked.check(TABLE) == asked
-    assert "AMBIGUOUS" not in asked.sifted(DOTTED)[1][0] and len(asked.sifted(DOTTED)[1]) == 1
+    assert "AMBIGUOUS" not in asked.sift(DOTTED)[1][0] and len(asked.sift(DOTTED)[1]) == 1
     with pytest.raises(ColumnNotFound) as missing:
         RequestedIndexes((("expression", "lower(x.y)"),)).check(DOTTED)
     assert missing.value.hint == 'a column whose name has a dot is written "x.y"'

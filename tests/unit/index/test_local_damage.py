@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bridge.expression.text import parse_where
-from bridge.index.registry import kind
+from bridge.expression.parsing.text import parse_where
+from bridge.index.kinds.registry import kind
+from bridge.kernel.types import BIGINT, DOUBLE, STRING
 from bridge.table.model import Column
-from bridge.types import BIGINT, DOUBLE, STRING
 from tests.support.lake import Lake, kept
 
 TEXTS = [f"{i % 7}{'abc'[i % 3] * (i % 5)}" for i in range(40)]

@@ -16,19 +16,20 @@ import psutil
 import pyarrow as pa
 import pytest
 
-from bridge.errors import LimitExceeded
 from bridge.expression.builders import eq
 from bridge.expression.nodes import BoundReference
-from bridge.index.column_view import ColumnView
 from bridge.index.kinds.bloom import KIND
-from bridge.index.local_cache import CacheLimits
-from bridge.index.open_files import OpenFiles
+from bridge.index.reading.column_view import ColumnView
+from bridge.index.reading.local_cache import CacheLimits
+from bridge.index.reading.open_files import OpenFiles
+from bridge.kernel.errors import LimitExceeded
+from bridge.kernel.types import BIGINT, TRINO
 from bridge.planner.index_view import IndexViews
 from bridge.planner.planner import Planner
-from bridge.storage import local_errors, store_errors
-from bridge.table.directory_lister import DirectoryLister
+from bridge.storage import store_errors
+from bridge.storage.local_disk import local_errors
+from bridge.table.directory.lister import DirectoryLister
 from bridge.table.model import Column
-from bridge.types import BIGINT, TRINO
 from tests.support.lake import Lake, kept
 from tests.tiers import examples, seed
 
@@ -106,9 +107,9 @@ def test_a_column_that_two_threads_join_counts_once(lake: Lake) -> None:
     view = ColumnView(lake.snapshot().local)
     i = BoundReference(("i",), BIGINT)
     found = view.column(i, TRINO)
-    ((key, (_, size)),) = view._cache.items()
-    view._keep(key, found)
-    assert view._held == size > 0
+    (key,), size = view._cache, view._cache.weight
+    view._cache.put(key, found)
+    assert view._cache.weight == size > 0
 
 
 @contextmanager

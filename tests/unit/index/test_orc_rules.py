@@ -12,20 +12,17 @@ import pyarrow as pa
 import pyarrow.orc as po
 import pytest
 
-from bridge.config import Config
 from bridge.expression.builders import eq
 from bridge.expression.nodes import BoundReference, Predicate
 from bridge.expression.statistics import ColumnStatistics
-from bridge.file_formats.registry import file_formats, indexed_formats
+from bridge.formats.registry import file_formats, indexed_formats
+from bridge.index.kinds.registry import kind
 from bridge.index.kinds.request import RequestedIndexes
-from bridge.index.registry import kind
-from bridge.index.snapshot import IndexSnapshot
-from bridge.jobs.create_table import create_table
-from bridge.jobs.index_table import index_table
-from bridge.jobs.index_table import opened as open_table
-from bridge.planner.request import ScanRequest
-from bridge.table.model import Column
-from bridge.types import (
+from bridge.index.reading.snapshot import IndexSnapshot
+from bridge.indexing.table import index_table
+from bridge.indexing.table import open_indexed_table as open_table
+from bridge.kernel.config import Config
+from bridge.kernel.types import (
     BIGINT,
     BINARY,
     DATE,
@@ -42,6 +39,9 @@ from bridge.types import (
     parse_hive_type,
     varchar,
 )
+from bridge.planner.request import ScanRequest
+from bridge.runtime.create_table import create_table
+from bridge.table.model import Column
 from tests.support.lake import NAME, Lake, age, drained
 
 DAY = 86_400 * 1_000_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import random
 from pathlib import Path
 from typing import Any
@@ -13,16 +12,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.file_formats.readers import parquet_writers
-from bridge.file_formats.readers.parquet_statistics import FooterReader
-from bridge.file_formats.readers.parquet_writers import LISTED, NO_DOUBTS, Doubts, doubts_about
-from bridge.index.local_cache import cache_index
-from bridge.index.manifest import BELIEVED
-from bridge.index.shard import DIRECTORY, write_columns
-from bridge.index.trust import NotBelieved
-from bridge.report.effectiveness import Effectiveness
-from bridge.report.effectiveness_text import effectiveness_text
-from bridge.types import BIGINT, BOOLEAN, DOUBLE, STRING, Type
+from bridge.formats.parquet import writers as parquet_writers
+from bridge.formats.parquet.statistics import FooterReader
+from bridge.formats.parquet.writers import LISTED, NO_DOUBTS, Doubts, doubts_about
+from bridge.index.reading.local_cache import cache_index
+from bridge.index.reading.trust import NotBelieved
+from bridge.kernel.types import BIGINT, BOOLEAN, DOUBLE, STRING, Type
+from bridge.planner.reports.effectiveness import Effectiveness
+from bridge.planner.reports.effectiveness_text import effectiveness_text
 from tests.support import footers
 from tests.support.lake import Lake, age
 from tests.tiers import examples, seed
@@ -35,17 +32,18 @@ CONNECTORS = FIXTURES.parents[1] / _JAVA / "parquet-writers.txt"
 UNLISTED = b"some writer version 99.0.0"
 
 
+@pytest.fixture(autouse=True)
+def _no_file_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table alone; what files show besides: `tests.laws.test_shown_writers`."""
+    monkeypatch.setattr("bridge.index.building.collect.MOST", 0)
+
+
 def _created_by(path: Path) -> str:
     return str(pq.read_metadata(path).created_by)
 
 
 def _renamed(path: Path, created_by: bytes | None) -> None:
-    """Makes a file that of another writer."""
-    data, footer = footers.take_apart(path.read_bytes())
-    footer[:] = [field for field in footer if field[0] != 6]
-    if created_by is not None:
-        footers.set_to(footer, 6, footers.BINARY, created_by)
-    path.write_bytes(footers.put_together(data, footer))
+    footers.renamed(path, created_by)
     age(path)
 
 
@@ -267,39 +265,6 @@ def test_no_lie_about_nulls_loses_a_row(lake: Lake) -> None:
             assert found.lower[at] <= min(known) and found.upper[at] >= max(known)
     told = found.lower_known
     assert told is None or np.count_nonzero(told) > len(names) // 2
-
-
-def test_entries_of_earlier_versions_are_read_and_made_anew(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They name no writer, and say nothing of what statistics rest on."""
-    lake.write("a", {"i": [1, None]})
-    with monkeypatch.context() as older:
-        older.setattr("bridge.index.column_file.write_columns", _without_basis)
-        older.setattr("bridge.index.compact.write_files", _without_writer)
-        older.setattr("bridge.index.build.READER", BELIEVED - 1)
-        lake.build()
-    assert lake.bounds("i", BIGINT) == (None, None)
-    assert lake.snapshot().rows.tolist() == [2]
-    assert lake.build().read == 1
-    assert lake.bounds("i", BIGINT) == (1, 1)
-    assert lake.column("i", BIGINT).null_count.tolist() == [1]
-
-
-def _without_writer(files: pa.Table) -> bytes:
-    sink = io.BytesIO()
-    pq.write_table(files.drop_columns(["writer"]), sink)
-    return sink.getvalue()
-
-
-def _without_basis(columns: pa.Table) -> bytes:
-    file, sink = pq.ParquetFile(io.BytesIO(write_columns(columns))), io.BytesIO()
-    groups = [file.read_row_group(i).drop_columns(["basis"]) for i in range(file.num_row_groups)]
-    with pq.ParquetWriter(sink, groups[0].schema, use_dictionary=["column"]) as writer:
-        for group in groups:
-            writer.write_table(group)
-        writer.add_key_value_metadata({DIRECTORY: file.metadata.metadata[DIRECTORY]})
-    return sink.getvalue()
 
 
 def test_nothing_is_doubted_that_no_footer_states() -> None:

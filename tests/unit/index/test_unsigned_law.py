@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bridge.types import BIGINT, INTEGER, SMALLINT, TINYINT, Type
+from bridge.kernel.types import BIGINT, INTEGER, SMALLINT, TINYINT, Type
 from tests.support.lake import Lake
 
 _READ = {8: 32, 16: 32, 32: 32, 64: 64}

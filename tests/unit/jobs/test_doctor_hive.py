@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from bridge.config import Config
-from bridge.jobs import doctor, doctor_hive
-from bridge.jobs.doctor_hive import HiveAddress
+from bridge.app import doctor
+from bridge.hive import checks as doctor_hive
+from bridge.hive.checks import HiveAddress
+from bridge.kernel.config import Config
 from bridge.metastore.hooks import PLAN_HOOK
 
 HIVE = HiveAddress("localhost:10000", "NOSASL")
@@ -47,8 +48,7 @@ def test_one_session_tells_the_checks_of_hive_and_of_the_table(
 ) -> None:
     known: list[bool | None] = []
 
-    def examine_hooks(_: Config, table: str, asked: bool, plans: bool | None) -> Iterator[Any]:
-        assert asked
+    def examine_hooks(_: Config, table: str, plans: bool | None) -> Iterator[Any]:
         known.append(plans)
         return iter(())
 
@@ -58,6 +58,8 @@ def test_one_session_tells_the_checks_of_hive_and_of_the_table(
     monkeypatch.setattr(doctor, "examine_hooks", examine_hooks)
     for check in ("_index", "_metastore", "_planner", "_jdk"):
         monkeypatch.setattr(doctor, check, lambda *_: doctor.Diagnostic("", "ok", ""))
+    for check in ("_store", "_left", "examine_record"):
+        monkeypatch.setattr(doctor, check, lambda *_: iter(()))
     found = list(doctor.examine(Config({}), "d.t", None, HIVE))
     assert known == [hooked]
     assert Session.opened == 1

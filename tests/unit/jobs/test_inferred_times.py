@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 
 import bridge
-from bridge.config import Config
-from bridge.jobs.segments import add, declare, tables
-from bridge.storage.local import LocalStorage
+from bridge.kernel.config import Config
+from bridge.segments.commands import add, tables
+from bridge.segments.commands.fact_files import find_fact_files
+from bridge.storage.local_disk.local import LocalStorage
+from bridge.storage.port import FileTable
+from bridge.table.segments import declare
 from tests.tiers import examples
 
 CONFIG = Config()
@@ -22,6 +25,10 @@ SPELLED = {
     "timestamp": ["2024-01-04 01:02:03", "2024-01-04 00:00:00"],
     "string": ["2024-01-04T01:02:03", "2024-01-04 01:02:03Z", "2024-01-04 01:02", "04.01.2024"],
 }
+
+
+def facts(path: Path) -> FileTable:
+    return find_fact_files(LocalStorage(), [str(path)]).files
 
 
 @pytest.mark.parametrize("format", ["json", "csv"])
@@ -40,9 +47,7 @@ def test_times_are_inferred_as_engines_read_them(tmp_path: Path, format: str) ->
             path.write_text(out.getvalue())
         properties = {} if format == "json" else {"csv.header_lines": "1"}
         root = str(tmp_path / f"t{number}")
-        columns, left_out = declare.infer_columns(
-            LocalStorage(), f"file://{root}", str(path), format, properties
-        )
+        columns, left_out = declare.infer_columns(LocalStorage(), facts(path), format, properties)
         for (name, type), values in zip(columns, zip(*rows, strict=True), strict=True):
             known = {kind for kind, some in SPELLED.items() if set(values) & set(some)}
             assert {type} == known, (name, values)
@@ -58,7 +63,5 @@ def test_times_are_inferred_as_engines_read_them(tmp_path: Path, format: str) ->
 def test_times_within_structs_are_texts(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text('{"s": {"d": "2024-01-04", "n": 1}, "l": ["2024-01-04T00:00:00"]}\n')
-    columns, _ = declare.infer_columns(
-        LocalStorage(), f"file://{tmp_path}/t", str(path), "json", {}
-    )
+    columns, _ = declare.infer_columns(LocalStorage(), facts(path), "json", {})
     assert columns == [("s", "struct<d:string,n:bigint>"), ("l", "array<string>")]

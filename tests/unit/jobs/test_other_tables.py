@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
+from bridge.clustering.commands.other_tables import MOST_PARTITIONS, other_tables
 from bridge.clustering.publication.places import OtherTable
-from bridge.errors import MetastoreFailure, MetastoreUnavailable, TableNotFound
-from bridge.jobs.other_tables import MOST_PARTITIONS, other_tables
+from bridge.kernel.errors import MetastoreFailure, MetastoreUnavailable, TableNotFound
 from bridge.metastore._gen import ttypes
 from bridge.metastore.client import FoundPartitions, MetastoreClient
 from bridge.table.model import TableName

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from bridge.clustering.commands.places import MetastorePlaces, check_published
 from bridge.clustering.publication.publisher import Publisher, PublishReport
-from bridge.errors import InvalidRequest, UnsupportedTable
-from bridge.index.replacements import Replacement, states_of
-from bridge.jobs.places import MetastorePlaces, check_published
+from bridge.index.generations.replacements import Replacement, states_of
+from bridge.kernel.errors import InvalidRequest, UnsupportedTable
 from bridge.metastore._gen import ttypes
 from bridge.metastore.catalog import HiveCatalog
 from bridge.metastore.client import FoundPartitions
-from bridge.storage.local import LocalStorage
-from bridge.table.model import Table
+from bridge.storage.local_disk.local import LocalStorage
+from bridge.table.model import CatalogTable
 from tests.support.sync_lake import NAME, SCHEMAS, ModelMetastore, SyncLake
 
 PARTS = "p=1/q=x"
@@ -48,7 +48,7 @@ def put(path: Path) -> None:
     path.write_bytes(next(iter(SCHEMAS.values()))[0])
 
 
-def table_of(lake: SyncLake) -> Table:
+def table_of(lake: SyncLake) -> CatalogTable:
     return HiveCatalog(lake.metastore).table(NAME)
 
 

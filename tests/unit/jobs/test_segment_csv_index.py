@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import bridge
-from bridge.config import Config
-from bridge.errors import FileAmbiguous
-from bridge.jobs.segments import add, indexes, tables
+from bridge.kernel.config import Config
+from bridge.kernel.errors import FileAmbiguous
+from bridge.segments.commands import add, indexes, tables
 from tests.support.lake import age
 
 CONFIG = Config()

@@ -13,19 +13,22 @@ import pyarrow.parquet as pq
 import pytest
 
 import bridge
-from bridge.config import Config
-from bridge.errors import (
+from bridge.kernel.config import Config
+from bridge.kernel.errors import (
     BridgeError,
     FileUnreadable,
     InvalidRequest,
     SegmentSchemaMismatch,
     UnsupportedType,
 )
-from bridge.jobs.segments import add, declare, manage, tables
-from bridge.storage.local import LocalStorage
+from bridge.segments.commands import add, manage, tables
+from bridge.segments.commands.fact_files import find_fact_files
+from bridge.storage.local_disk.local import LocalStorage
+from bridge.storage.port import FileTable
+from bridge.table.segments import declare
 from bridge.table.segments.log import SegmentLog
 from bridge.table.segments.manifest import Segment
-from bridge.table.segments.properties import PROPERTIES, checked, columns_of, reader_spec
+from bridge.table.segments.properties import PROPERTIES, check_properties, columns_of, reader_spec
 
 CONFIG = Config()
 COLUMNS = [("id", "bigint"), ("name", "string")]
@@ -95,11 +98,15 @@ def test_a_wrong_first_line_is_refused_by_the_files_name(
     assert segments(table) == ()
 
 
+def facts(path: Path) -> FileTable:
+    return find_fact_files(LocalStorage(), [str(path)]).files
+
+
 def test_names_of_a_messy_header(tmp_path: Path) -> None:
     """Other characters are underscores; what is no column may be there twice, or have no name."""
     path = write(tmp_path / "a.csv", "Call ID,note,,note,Seconds (s),note_3\n1,x,y,z,2,w\n")
-    storage, root = LocalStorage(), f"file://{tmp_path}/t"
-    inferred = declare.infer_columns(storage, root, str(path), "csv", {"csv.header_lines": "1"})
+    storage = LocalStorage()
+    inferred = declare.infer_columns(storage, facts(path), "csv", {"csv.header_lines": "1"})
     columns = [("call_id", "bigint"), ("seconds_s", "bigint"), ("note_3", "string")]
     assert inferred == (columns, ["", "note"])
     made = csv_table(tmp_path, columns, header_lines="1")
@@ -225,9 +232,9 @@ def test_paths_without_data_are_refused(tmp_path: Path) -> None:
 
 
 def test_properties_are_of_their_format() -> None:
-    assert checked("csv", {"CSV.Delimiter": ";"}) == {"csv.delimiter": ";"}
+    assert check_properties("csv", {"CSV.Delimiter": ";"}) == {"csv.delimiter": ";"}
     times = {"csv.timestamp_formats": "d/M/yy HH:mm,yyyy-MM-dd'T'HH:mm:ss.SSS"}
-    assert checked("csv", times) == times
+    assert check_properties("csv", times) == times
     for format, properties, message in (
         ("csv", {"orc.x": "1"}, "no property"),
         ("parquet", {"csv.header": "a"}, "no property"),
@@ -241,7 +248,7 @@ def test_properties_are_of_their_format() -> None:
         ("delta", {}, "cannot be of the format"),
     ):
         with pytest.raises(InvalidRequest) as refused:
-            checked(format, properties)
+            check_properties(format, properties)
         assert message in str(refused.value)
 
 
@@ -251,13 +258,13 @@ def test_every_property_is_documented() -> None:
 
 
 def test_columns_are_inferred_and_parsed(tmp_path: Path) -> None:
-    storage, root = LocalStorage(), f"file://{tmp_path}/t"
+    storage = LocalStorage()
     path = write(
         tmp_path / "a.csv",
         "id;price;day;at;ok;name;none\n1;2.5;2024-05-01;2024-05-01 10:00:00;true;x;\n",
     )
     properties = {"csv.delimiter": ";", "csv.header_lines": "1"}
-    assert declare.infer_columns(storage, root, str(path), "csv", properties)[0] == [
+    assert declare.infer_columns(storage, facts(path), "csv", properties)[0] == [
         ("id", "bigint"),
         ("price", "double"),
         ("day", "date"),
@@ -266,15 +273,18 @@ def test_columns_are_inferred_and_parsed(tmp_path: Path) -> None:
         ("name", "string"),
         ("none", "string"),
     ]
+    with pytest.raises(InvalidRequest, match="names one field: 'id;price") as refused:
+        declare.infer_columns(storage, facts(path), "csv", {"csv.header_lines": "1"})
+    assert "csv.delimiter=';'" in (refused.value.hint or "")
     lines = write(tmp_path / "a.json", '{"a": 1, "b": "x"}\n{"a": 2}\n')
-    assert declare.infer_columns(storage, root, str(lines), "json", {}) == (
+    assert declare.infer_columns(storage, facts(lines), "json", {}) == (
         [("a", "bigint"), ("b", "string")],
         [],
     )
     with pytest.raises(UnsupportedType, match="does not tell the names"):
-        declare.infer_columns(storage, root, str(path), "csv", {})
+        declare.infer_columns(storage, facts(path), "csv", {})
     with pytest.raises(UnsupportedType, match="declare them"):
-        declare.infer_columns(storage, root, str(path), "text", {})
+        declare.infer_columns(storage, facts(path), "text", {})
     assert declare.parse_columns("a int, b decimal(10, 2), c struct<x:int,y:string>") == [
         ("a", "int"),
         ("b", "decimal(10, 2)"),
@@ -284,4 +294,4 @@ def test_columns_are_inferred_and_parsed(tmp_path: Path) -> None:
         declare.parse_columns("a int, b")
     for wrong in ([], [("a", "int"), ("A", "int")], [("a b", "int")], [("a", "money")]):
         with pytest.raises((InvalidRequest, UnsupportedType)):
-            declare.declared(wrong)
+            declare.declare_columns(wrong)

@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bridge.config import Config
-from bridge.errors import BridgeError, InvalidRequest, SegmentOverlap
-from bridge.jobs.segments import add, compaction, manage, refresh, tables
-from bridge.jobs.segments.places import refuse_overlap
-from bridge.storage.local import LocalStorage
+from bridge.kernel.config import Config
+from bridge.kernel.errors import BridgeError, InvalidRequest, SegmentOverlap
+from bridge.segments.commands import add, compaction, manage, refresh, tables
+from bridge.segments.commands.places import refuse_overlap
+from bridge.storage.local_disk.local import LocalStorage
 from bridge.storage.port import FileTable
 from bridge.table.segments.log import SegmentLog
-from bridge.table.segments.manifest import Manifest
+from bridge.table.segments.manifest import SegmentManifest
 from tests.tiers import examples, seed
 
 pytestmark = pytest.mark.rule("45")
@@ -143,7 +143,7 @@ def test_45_whatever_is_done_no_file_is_there_twice(table: str, tmp_path: Path) 
     assert done["add"] > 5 and done["refresh"] > 3 and done["SegmentOverlap"] > 5, done
 
 
-def manifest(table: str) -> Manifest:
+def manifest(table: str) -> SegmentManifest:
     return SegmentLog(LocalStorage(), f"file://{table}").latest()
 
 

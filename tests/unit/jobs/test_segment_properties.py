@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from bridge.config import Config
-from bridge.errors import InvalidRequest
-from bridge.jobs.segments import add, tables
+from bridge.kernel.config import Config
+from bridge.kernel.errors import InvalidRequest
+from bridge.segments.commands import add, tables
 from tests.tiers import seed
 
 CONFIG = Config({})

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import bridge
-from bridge.config import Config
-from bridge.errors import BridgeError, InvalidRequest, SegmentBadValue
-from bridge.file_formats.readers.casts import castable
-from bridge.jobs.segments import add, tables
-from bridge.types import parse_hive_type
+from bridge.formats.lines.casts import castable
+from bridge.kernel.config import Config
+from bridge.kernel.errors import BridgeError, InvalidRequest, SegmentBadValue
+from bridge.kernel.types import parse_hive_type
+from bridge.segments.commands import add, tables
 
 CONFIG = Config()
 COLUMNS = [("id", "bigint"), ("name", "string"), ("day", "date"), ("price", "decimal(6,2)")]

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import bridge
-from bridge.config import Config
-from bridge.errors import (
+from bridge.kernel.config import Config
+from bridge.kernel.errors import (
     ColumnNotFound,
     InvalidRequest,
     OperationBlocked,
@@ -25,7 +25,7 @@ from bridge.errors import (
     TableExists,
     TableNotFound,
 )
-from bridge.jobs.segments import add, compaction, indexes, manage, tables
+from bridge.segments.commands import add, compaction, indexes, manage, tables
 from tests.unit.api.api_flights import write
 
 CONFIG = Config()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.config import load
-from bridge.errors import InvalidConfiguration
-from bridge.jobs.serve import ask_metastore
+from bridge.app.serve import ask_metastore
+from bridge.kernel.config import load
+from bridge.kernel.errors import InvalidConfiguration
 from bridge.servers.process import choose_port
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from bridge.errors import MetastoreFailure
+from bridge.kernel.errors import MetastoreFailure
+from bridge.kernel.types import INTEGER
 from bridge.sync.report import SyncReport, warnings
-from bridge.sync.state import MISSING_PROPERTY, STATE_PROPERTY
-from bridge.types import INTEGER
+from bridge.sync.state import MISSING_PROPERTY
 from tests.support.sync_lake import KEY_COLUMNS, Remove, SyncLake, Write
 
 
@@ -101,7 +101,16 @@ def test_a_place_is_registered_once_however_it_is_named(tmp_path: Path) -> None:
     old = lake.metastore.partitions["1", "1"]
     lake.take(Write("p=1/q=1_v2", "first"))
     lake.take(Remove("p=1/q=1"))
-    for spelled in ("file:{}", "file:///{}/", "{}/./", "file://localhost{}"):
+    alias = tmp_path / "alias"
+    alias.symlink_to(lake.root, target_is_directory=True)
+    spellings = (
+        "file:{}",
+        "file:///{}/",
+        "{}/./",
+        "file://localhost{}",
+        f"file:{alias}/p=1/q=1_v2",
+    )
+    for spelled in spellings:
         old.sd.location = spelled.format(lake.root / "p=1" / "q=1_v2")
         report = sync(lake, full=True)
         assert not report.added and not report.problems, spelled
@@ -183,4 +192,3 @@ def test_rows_in_no_partition_are_a_problem_in_each_run(tmp_path: Path) -> None:
     assert [sync(lake).unregistered for _ in range(2)] == [["odd"]] * 2
     shutil.rmtree(lake.root / "odd")
     assert not sync(lake).problems
-    assert "elsewhere" in lake.metastore.record.parameters[STATE_PROPERTY]

@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import bridge
-from bridge.errors import InvalidRequest, UnsupportedTable
-from bridge.jobs.sync.file_options import given_columns
-from bridge.jobs.sync.request import SyncRequest, SyncSettings
-from bridge.jobs.sync.table import TableSync
+from bridge.kernel.errors import InvalidRequest, UnsupportedTable
 from bridge.metastore.classify import storage_format
-from bridge.storage.local import LocalStorage
+from bridge.storage.local_disk.local import LocalStorage
 from bridge.sync.report import SyncReport
+from bridge.sync.request import SyncRequest, SyncSettings
+from bridge.sync.schemas.file_options import given_columns
+from bridge.sync.table import TableSync
 from tests.support.sync_lake import NAME, ModelMetastore
 
 TABLE = pa.table({"id": [1, 2], "s": ["a", None]})
@@ -100,6 +100,19 @@ def test_every_format_is_registered(
         assert len(sync(store, root).added) == 1
     assert sync(store, root).outcome == "in step"
     assert [(c.name, c.type) for c in store.record.sd.cols] == held  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("mark", [";", "|", "\t"])
+def test_a_header_of_one_field_asks_for_the_delimiter(tmp_path: Path, mark: str) -> None:
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "a.csv").write_text(f"id{mark}s\n1{mark}x\n")
+    asked = {"format": "csv", "header": True}
+    with pytest.raises(InvalidRequest, match="names one field") as refused:
+        sync(ModelMetastore(), tmp_path / "t", **asked)
+    assert f"--delimiter {mark!r}" in (refused.value.hint or "")
+    store = ModelMetastore()
+    sync(store, tmp_path / "t", **asked, delimiter=mark)
+    assert store.record is not None and [c.name for c in store.record.sd.cols] == ["id", "s"]
 
 
 @pytest.mark.parametrize(

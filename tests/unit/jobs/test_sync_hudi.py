@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bridge.errors import InvalidRequest, SchemaConflict, TableExists
+from bridge.kernel.errors import InvalidRequest, SchemaConflict, TableExists, TableNotFound
+from bridge.kernel.types import DATE
 from bridge.sync.report import diff_text, summary, table_changes
 from bridge.table.model import Column
 from bridge.table.partition import NULL_MARKER
-from bridge.types import DATE
 from tests.support.hudi_fixtures import HudiFixture, few, hudi_fixtures
 from tests.support.hudi_sync import Hidden, ModelTables, commit_json, sync_hudi
 from tests.support.sync_lake import ModelMetastore
@@ -314,3 +314,20 @@ def test_a_move_takes_no_record_of_another_table(tmp_path: Path) -> None:
     assert store.writes == writes, "all names are checked before the first is written"
     theirs.sd.location = root.as_uri()
     assert sync_hudi(store, moved, move=True).outcome == "synced"
+
+
+def test_a_record_that_is_dropped_is_not_created_again_by_the_same_job(tmp_path: Path) -> None:
+    store, seen = ModelTables(), set[str]()
+    root = hudi_fixtures(names=["mor_upserts"])[0].path()
+    sync_hudi(store, root, seen=seen)
+    assert set(store.tables) == {"t", "t_ro", "t_rt"}
+    del store.tables["t_ro"]
+    report = sync_hudi(store, root, seen=seen, full=True)
+    assert set(store.tables) == {"t", "t_rt"}
+    assert any("lake.t_ro was dropped" in line for line in table_changes(report))
+    del store.tables["t"]
+    with pytest.raises(TableNotFound, match="not created again"):
+        sync_hudi(store, root, seen=seen)
+    assert set(store.tables) == {"t_rt"}
+    sync_hudi(store, root)
+    assert set(store.tables) == {"t", "t_ro", "t_rt"}

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from bridge.errors import SchemaConflict, UnsupportedTable
-from bridge.jobs.sync.metastore import registered_table
+from bridge.kernel.errors import SchemaConflict, UnsupportedTable
 from bridge.metastore._gen import ttypes
+from bridge.sync.writing.metastore import registered_table
 from bridge.table.infer import merge_schemas
 
 ORC = "org.apache.hadoop.hive.ql.io.orc."
@@ -24,6 +24,11 @@ def orc_table(**properties: str) -> ttypes.Table:
         sd=descriptor,
         parameters=properties,
     )
+
+
+def test_a_table_of_another_table_format_is_refused() -> None:
+    with pytest.raises(UnsupportedTable, match=r"d\.t is of the table format 'manifest'"):
+        registered_table(orc_table(**{"skipbridge.table_format": "manifest"}))
 
 
 def test_acid_comes_before_orc() -> None:

@@ -12,9 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.config import Config
-from bridge.errors import InvalidConfiguration, MetastoreFailure
-from bridge.jobs.compose import batch_settings
+from bridge.kernel.errors import MetastoreFailure
 from bridge.metastore.adaptive_batch_size import AdaptiveBatchSize
 from bridge.metastore.batches import BatchSettings, BatchStream, batch_sizes, fetch_partitions
 from bridge.metastore.calls import MetastoreSettings
@@ -74,8 +72,7 @@ class Recorder:
 def test_by_default_the_first_calls_double_from_10_to_100() -> None:
     client: Any = Recorder()
     names = [f"p={i}" for i in range(600)]
-    defaults = batch_settings(Config({}))
-    with fetch_partitions(client, "d", "t", names, replace(defaults, parallelism=1)) as stream:
+    with fetch_partitions(client, "d", "t", names, BatchSettings(parallelism=1)) as stream:
         assert [n for found in stream for n in found.names] == names
     assert client.asked == [10, 20, 40, 80, 100, 100, 100, 100, 50]
 
@@ -129,15 +126,6 @@ def test_every_name_once_and_in_order(
     for _ in range(2):
         with BatchStream(lambda b, _: list(b), names, settings, adaptive) as stream:
             assert [n for answer in stream for n in answer] == names
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"start": 0}, {"cap": 5}, {"growth": 0.5}, {"parallelism": 0}, {"target": 0.0}],
-)
-def test_no_ladder(wrong: dict[str, int]) -> None:
-    with pytest.raises(InvalidConfiguration):
-        BatchSettings(**wrong)
 
 
 def test_the_first_batch_does_not_wait_for_the_next() -> None:

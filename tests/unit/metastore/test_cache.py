@@ -10,13 +10,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bridge.kernel.types import STRING
 from bridge.metastore._gen import ttypes
 from bridge.metastore.cache import CachedCatalog
-from bridge.table.model import Column, Partition, PartitionBatch, Table, TableName
-from bridge.types import STRING
+from bridge.table.model import CatalogTable, Column, Partition, PartitionBatch, TableName
 
 NAME = TableName("d", "t")
-TABLE = Table(NAME, (), (Column("p", STRING),), "file:///t")
+TABLE = CatalogTable(NAME, (), (Column("p", STRING),), "file:///t")
 
 
 class Source:
@@ -45,7 +45,7 @@ class Source:
         numbers = range(after + 1, min(self.number, after + limit) + 1)
         return [ttypes.NotificationEvent(n, 0, "ADD_PARTITION", "d", "t", "") for n in numbers]
 
-    def partition_names(self, table: Table, age: float = 0.0) -> list[str]:
+    def partition_names(self, table: CatalogTable, age: float = 0.0) -> list[str]:
         self.asked += 1
         names = sorted(self.partitions)
         self.before_answer()
@@ -65,7 +65,7 @@ def cached(source: Source, capacity: int = 1000) -> CachedCatalog:
         partition_names = staticmethod(source.partition_names)
 
         @staticmethod
-        def partitions(table: Table, names: list[str], age: float = 0.0) -> Any:
+        def partitions(table: CatalogTable, names: list[str], age: float = 0.0) -> Any:
             return _Closing(source.partitions_of(names))
 
     return CachedCatalog(Catalog(), capacity, vouched=True)  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bridge.errors import MetastoreFailure
+from bridge.kernel.errors import MetastoreFailure
 from bridge.metastore._gen import ttypes
 from bridge.metastore.calls import Caller, MetastoreSettings
 

@@ -4,8 +4,8 @@ import base64
 
 import pytest
 
-from bridge.errors import UnsupportedTable
-from bridge.file_formats.registry import indexed_formats
+from bridge.formats.registry import indexed_formats
+from bridge.kernel.errors import UnsupportedTable
 from bridge.metastore._gen import ttypes
 from bridge.metastore.classify import refusal, refuse_unsupported, storage_format, trino_view
 

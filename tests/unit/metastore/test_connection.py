@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.errors import InvalidConfiguration
+from bridge.kernel.errors import InvalidConfiguration
 from bridge.metastore.connection import parse_addresses
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from bridge.errors import MetastoreUnavailable
+from bridge.kernel.errors import MetastoreUnavailable
 from bridge.metastore._gen import ttypes
-from bridge.metastore.notifications import EventLog, changed
+from bridge.metastore.notifications import EventLog, changed_tables
 
 
 def event(
@@ -35,24 +35,24 @@ def altered(database: str, table: str) -> str:
 
 
 def test_what_an_event_changes() -> None:
-    assert changed(event(1, "INSERT")) == []
-    assert changed(event(1, "UPDATE_PART_COL_STAT_EVENT")) == []
-    assert changed(event(1, "ADD_PARTITION", "T")) == [("d", "t")]
-    assert changed(event(1, "DROP_DATABASE", None)) == [(None, None)]
-    assert changed(event(1, "SOMETHING_NEW")) == [("d", "t")]
+    assert changed_tables(event(1, "INSERT")) == []
+    assert changed_tables(event(1, "UPDATE_PART_COL_STAT_EVENT")) == []
+    assert changed_tables(event(1, "ADD_PARTITION", "T")) == [("d", "t")]
+    assert changed_tables(event(1, "DROP_DATABASE", None)) == [(None, None)]
+    assert changed_tables(event(1, "SOMETHING_NEW")) == [("d", "t")]
 
 
 def test_a_rename_changes_two_tables() -> None:
     packed = base64.b64encode(gzip.compress(altered("D", "Old").encode())).decode()
     for message, form in ((altered("D", "Old"), "json-0.2"), (packed, "gzip(json-2.0)")):
-        found = changed(event(1, "ALTER_TABLE", "new", message, form))
+        found = changed_tables(event(1, "ALTER_TABLE", "new", message, form))
         assert found == [("d", "new"), ("d", "old")]
 
 
 @pytest.mark.parametrize("message", ["", "{}", "[]", "x", '{"tableObjBeforeJson": "{}"}'])
 @pytest.mark.parametrize("form", ["", "gzip(json-2.0)"])
 def test_an_alteration_that_cannot_be_read_changes_everything(message: str, form: str) -> None:
-    assert changed(event(1, "ALTER_TABLE", "t", message, form)) == [(None, None)]
+    assert changed_tables(event(1, "ALTER_TABLE", "t", message, form)) == [(None, None)]
 
 
 class Scripted(SimpleNamespace):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bridge.errors import UserError
+from bridge.kernel.errors import UserError
 from bridge.metastore._gen import ttypes
 from bridge.metastore.catalog import HiveCatalog
 from bridge.table.model import TableName

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from bridge.errors import MetastoreFailure
-from bridge.file_formats.text_lines import is_whole
+from bridge.formats.lines.text_lines import is_whole
+from bridge.kernel.errors import MetastoreFailure
+from bridge.kernel.types import BIGINT, INTEGER, STRING
 from bridge.metastore._gen import ttypes
 from bridge.metastore.reader_properties import (
     PARTITION_PARAMETERS,
@@ -16,9 +17,8 @@ from bridge.metastore.reader_properties import (
     is_described,
     table_properties,
 )
-from bridge.table.model import Column, Table, TableName
+from bridge.table.model import CatalogTable, Column, TableName
 from bridge.table.reader_spec import ReaderSpec
-from bridge.types import BIGINT, INTEGER, STRING
 
 TEXT = "org.apache.hadoop.mapred.TextInputFormat"
 CSV = "org.apache.hadoop.hive.serde2.OpenCSVSerde"
@@ -50,7 +50,7 @@ def readers(format: str = "text", parameters: Mapping[str, str] | None = None) -
     given = table_properties(record) if is_described(format) else ()
     name = TableName("s", "t")
     return PartitionReaders(
-        Table(name, COLUMNS, (), "file:///t", format, dict(parameters or {}), "", "", given)
+        CatalogTable(name, COLUMNS, (), "file:///t", format, dict(parameters or {}), "", "", given)
     )
 
 

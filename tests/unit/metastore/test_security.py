@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from thrift.transport.TTransport import TMemoryBuffer
 
-from bridge.errors import InvalidConfiguration
+from bridge.kernel.errors import InvalidConfiguration
 from bridge.metastore.security import Security
 
 

@@ -10,7 +10,7 @@ from contextlib import closing
 
 import pytest
 
-from bridge.errors import MetastoreFailure, MetastoreUnavailable, UnsupportedTable
+from bridge.kernel.errors import MetastoreFailure, MetastoreUnavailable, UnsupportedTable
 from bridge.metastore.batches import BatchSettings
 from bridge.metastore.connection import Cancellation
 from bridge.metastore.shared_calls import SharedCalls

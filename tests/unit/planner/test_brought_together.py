@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from bridge.expression.bind import bind
-from bridge.expression.text import parse_where
+from bridge.expression.parsing.text import parse_where
+from bridge.kernel.types import BIGINT, TRINO, Field
 from bridge.planner.file_pruner import FilePruner
 from bridge.table.model import Column
-from bridge.types import BIGINT, TRINO, Field
 from tests.support.lake import Lake
 
 NAMES = ("a", "b", "c")

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from bridge.errors import MetastoreUnavailable
 from bridge.expression.nodes import AlwaysTrue
-from bridge.index.sample import ColumnSample
+from bridge.index.building.sample import ColumnSample
+from bridge.kernel.errors import MetastoreUnavailable
+from bridge.kernel.types import BIGINT, STRING
 from bridge.metastore.statistics import spark_statistics
-from bridge.planner.distinct_values import TableDistinct
+from bridge.planner.answers.distinct_values import TableDistinct
+from bridge.planner.answers.table_statistics import ColumnEstimate, estimate, rough_estimate
 from bridge.planner.index_view import IndexView
 from bridge.planner.request import ScanRequest
-from bridge.planner.table_statistics import ColumnEstimate, estimate, rough_estimate
 from bridge.service.statistics import HeldStatistics
 from bridge.table.catalog_statistics import CatalogColumn, CatalogStatistics
-from bridge.table.model import Column, Table
-from bridge.types import BIGINT, STRING
+from bridge.table.model import CatalogTable, Column
 from tests.support.lake import NAME, Lake
 
 PART = ColumnSample(64, 1000, 1000, None, 500.0, 100.0, 100.0, False)
@@ -109,7 +109,7 @@ class _Catalog(Lake):
     answer: Callable[[], CatalogStatistics]
     asked = 0
 
-    def statistics(self, table: Table, partitions: Sequence[str]) -> CatalogStatistics:
+    def statistics(self, table: CatalogTable, partitions: Sequence[str]) -> CatalogStatistics:
         self.asked += 1
         return self.answer()
 

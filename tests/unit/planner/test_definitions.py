@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bridge.errors import TableNotFound
+from bridge.kernel.errors import TableNotFound
 from bridge.planner.table_cache import TableCache
 from bridge.table.model import TableName
 

@@ -12,15 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from bridge.expression.nodes import AlwaysTrue
-from bridge.expression.text import parse_where
-from bridge.file_formats.readers.parquet_statistics import Footer
-from bridge.file_formats.registry import file_formats
-from bridge.index.sample import SIGNATURE, ColumnSample, Sampling, sample_file
-from bridge.planner.request import ScanRequest
-from bridge.planner.table_statistics import ColumnEstimate, Estimate, estimate
-from bridge.storage.routed import open_storage
-from bridge.table.model import Column
-from bridge.types import (
+from bridge.expression.parsing.text import parse_where
+from bridge.formats.parquet.statistics import Footer
+from bridge.formats.registry import file_formats
+from bridge.index.building.sample import SIGNATURE, ColumnSample, Sampling, sample_file
+from bridge.kernel.types import (
     BIGINT,
     BOOLEAN,
     DATE,
@@ -31,6 +27,10 @@ from bridge.types import (
     Type,
     decimal,
 )
+from bridge.planner.answers.table_statistics import ColumnEstimate, Estimate, estimate
+from bridge.planner.request import ScanRequest
+from bridge.storage.routed import open_storage
+from bridge.table.model import Column
 from tests.support.lake import NAME, Lake
 
 FILES, ROWS = 150, 100
@@ -161,7 +161,7 @@ def test_estimates_are_sane_under_any_predicate(table: tuple[Lake, pa.Table]) ->
 def test_without_a_sample_bounds_and_counts_tell(
     table: tuple[Lake, pa.Table], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bridge.index.snapshot.IndexSnapshot.sample", {})
+    monkeypatch.setattr("bridge.index.reading.snapshot.IndexSnapshot.sample", {})
     lake, data = table
     found = estimated(lake)
     sane(found)

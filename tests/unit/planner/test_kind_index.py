@@ -8,9 +8,9 @@ import pytest
 
 from bridge.expression.bind import bind
 from bridge.expression.nodes import BoundReference
-from bridge.expression.text import parse_where
+from bridge.expression.parsing.text import parse_where
+from bridge.kernel.types import BIGINT, TRINO, Field
 from bridge.planner.file_pruner import KindIndex
-from bridge.types import BIGINT, TRINO, Field
 
 FIELDS = [Field("a", BIGINT), Field("b", BIGINT)]
 

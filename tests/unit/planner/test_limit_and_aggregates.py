@@ -8,15 +8,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bridge.errors import TableChanged
 from bridge.expression.nodes import Expression
-from bridge.expression.text import parse_where
-from bridge.planner.aggregate_pushdown import AggregateResult, aggregate
-from bridge.planner.aggregates import Aggregate, AggregateRequest
+from bridge.expression.parsing.text import parse_where
+from bridge.kernel.errors import TableChanged
+from bridge.kernel.types import DOUBLE, INTEGER, STRING, TIMESTAMP
+from bridge.planner.answers.aggregate_pushdown import AggregateResult, aggregate
+from bridge.planner.answers.aggregates import Aggregate, AggregateRequest
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest, SortKey
 from bridge.table.model import Column
-from bridge.types import DOUBLE, INTEGER, STRING, TIMESTAMP
 from tests.support.lake import NAME, Lake
 
 

@@ -9,19 +9,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bridge.errors import SnapshotExpired
 from bridge.expression.builders import eq
+from bridge.kernel.errors import SnapshotExpired
+from bridge.kernel.types import BIGINT, INTEGER
 from bridge.planner.index_view import IndexView
 from bridge.planner.open_snapshots import OpenSnapshot, OpenSnapshots, SnapshotKey
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest
 from bridge.planner.scan_plan import ScanPlan
 from bridge.storage.port import EMPTY, FileTable
-from bridge.table.freshness import Live
+from bridge.table.directory.freshness import Live
 from bridge.table.model import Column
 from bridge.table.read_version import NEWEST
 from bridge.table.slices import join_files
-from bridge.types import BIGINT, INTEGER
 from tests.support.lake import NAME, Lake
 
 
@@ -125,8 +125,9 @@ def test_a_snapshot_is_held_from_when_its_last_plan_was_closed(lake: Lake) -> No
     planner = lake.planner()
     first = planner.plan(ScanRequest(NAME, query_id="q"))
     assert len([path for batch in first.batches() for path in batch.files.paths]) == 4
-    first.context.opened.used -= 10_000.0
+    planner.snapshots._held.seconds = -1.0
     assert planner.snapshots.get(key("another")) is None  # whoever asks drops what is too old
+    planner.snapshots._held.seconds = 600.0
     lake.write("b.parquet", {"x": pa.array([9], pa.int64())}, ("0",))
     first.close()
     del first

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import pytest
 
 from bridge.expression.bind import bind
-from bridge.expression.text import parse_where
-from bridge.index.registry import kind
+from bridge.expression.parsing.text import parse_where
+from bridge.index.kinds.registry import kind
+from bridge.kernel.types import STRING, TRINO, Field
 from bridge.planner.file_pruner import unindexed_functions
-from bridge.types import STRING, TRINO, Field
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from bridge.cli.main import cli
-from bridge.planner.report import IndexNotUsed, PruneReport, Remedy, SplitTotals, Stage
-from bridge.report.comparison import Way, comparison, saving
-from bridge.report.html import page
-from bridge.report.text import funnel, human_bytes, human_millis
+from bridge.app.cli.main import cli
+from bridge.planner.reports.comparison import Way, comparison, saving
+from bridge.planner.reports.html import page
+from bridge.planner.reports.report import IndexNotUsed, PruneReport, Remedy, SplitTotals, Stage
+from bridge.planner.reports.text import funnel, human_bytes, human_millis
 
 EVIL = "<script>alert('x')</script>&\"{{ 7 * 7 }}"
 

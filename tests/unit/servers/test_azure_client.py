@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from bridge.errors import EnvironmentMissing, StorageFailure
+from bridge.kernel.errors import EnvironmentMissing, StorageFailure
 from bridge.servers import s3_client
 from bridge.servers.azure_client import azure_class_path, azure_properties
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from bridge.errors import EnvironmentMissing, InvalidConfiguration
-from bridge.servers import hudi_spark
-from bridge.servers.hudi_spark import HudiFailed, HudiSpark, find_hudi_spark
+from bridge.clustering.hudi import spark as hudi_spark
+from bridge.clustering.hudi.spark import HudiFailed, HudiSpark, find_hudi_spark
+from bridge.kernel.errors import EnvironmentMissing, InvalidConfiguration
 
 
 def _home(tmp_path: Path, version: str, scala: str = "2.12") -> Path:
@@ -131,7 +131,7 @@ def test_the_child_ends_with_its_parent(tmp_path: Path) -> None:
     (tmp_path / "request.json").write_text(
         json.dumps({"command": "run", "base": "", "instant": "", "options": {}, "spark": {}})
     )
-    driver = Path(hudi_spark.__file__).with_name("hudi_driver.py")
+    driver = Path(hudi_spark.__file__).with_name("driver.py")
     process = subprocess.Popen(
         [sys.executable, str(driver), str(tmp_path / "request.json"), str(tmp_path / "reply.json")],
         stdin=subprocess.PIPE,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.errors import EnvironmentMissing
+from bridge.kernel.errors import EnvironmentMissing
 from bridge.servers import maven
 from bridge.servers.maven import (
     Artifact,

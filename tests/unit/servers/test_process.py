@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.errors import PortInUse
+from bridge.kernel.errors import PortInUse
 from bridge.servers.process import (
     LOOPBACK,
     Server,

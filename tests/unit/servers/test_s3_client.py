@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.errors import EnvironmentMissing, StorageFailure
+from bridge.kernel.errors import EnvironmentMissing, StorageFailure
 from bridge.servers import s3_client
 from bridge.servers.s3_client import s3_class_path, s3_properties
 

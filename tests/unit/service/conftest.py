@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from bridge.kernel.types import INTEGER
+from bridge.planner.splits.coalesce import SplitSettings
 from bridge.service.handler import PlannerHandler
 from bridge.service.server import PlannerServer
-from bridge.splits.coalesce import SplitSettings
 from bridge.table.model import Column
-from bridge.types import INTEGER
 from tests.support.lake import Lake
 from tests.support.service import Service
 

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
+from bridge.kernel.telemetry import QUEUED
 from bridge.service.admission import Admission
-from bridge.telemetry import QUEUED
 
 
 def queued() -> float:

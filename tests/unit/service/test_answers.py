@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pytest
 
-from bridge.errors import BridgeError, ColumnNotFound, InvalidRequest, ReadVersionUnsupported
+from bridge.kernel.errors import BridgeError, ColumnNotFound, InvalidRequest, ReadVersionUnsupported
 from bridge.service.client import PlannerClient
 from bridge.service.codec import PROTOCOL
 from tests.support.service import Service

@@ -142,7 +142,7 @@ def test_without_file_descriptors_silent_connections_give_theirs(
 def test_a_planner_may_open_more_files_than_a_shell_allows() -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     told = (
-        "import resource; from bridge.jobs.serve import allow_files;"
+        "import resource; from bridge.app.serve import allow_files;"
         f"resource.setrlimit(resource.RLIMIT_NOFILE, (200, {hard})); allow_files();"
         "print(resource.getrlimit(resource.RLIMIT_NOFILE))"
     )

@@ -31,7 +31,7 @@ def test_the_followers_of_a_first_table_are_fetched_once_a_query() -> None:
         expected = ExpectedTables(pool, fetched.append)
         for query in ("one", "two"):
             for table in (A, B, A, C, B):
-                expected.asked(query, table)
+                expected.note(query, table)
     assert fetched == [B, C]
 
 
@@ -39,8 +39,8 @@ def test_who_asks_for_very_many_tables_describes_them() -> None:
     with ThreadPoolExecutor(1) as pool:
         expected = ExpectedTables(pool, lambda _: None)
         names = [TableName("db", f"t{n}") for n in range(100)]
-        assert [expected.asked("q", name) for name in names] == [n < 32 for n in range(100)]
-        assert expected.asked("q", names[31]) and not expected.asked("", names[0])
+        assert [expected.note("q", name) for name in names] == [n < 32 for n in range(100)]
+        assert expected.note("q", names[31]) and not expected.note("", names[0])
 
 
 def test_a_table_that_is_only_described_opens_no_index(service: Service) -> None:
@@ -56,7 +56,7 @@ def test_the_last_query_tells_and_other_first_tables_expect_nothing() -> None:
         expected = ExpectedTables(pool, fetched.append)
         for query, tables in (("1", (A, B)), ("2", (A, C)), ("3", (B,)), ("4", (A,)), ("", (A,))):
             for table in tables:
-                expected.asked(query, table)
+                expected.note(query, table)
     assert fetched == [B, C]
 
 
@@ -77,8 +77,8 @@ def test_the_metastore_is_asked_for_all_of_them_side_by_side() -> None:
     with ThreadPoolExecutor(16) as pool:
         expected = ExpectedTables(pool, known.table)
         for table in (A, B, C):
-            expected.asked("before", table)
-        expected.asked("query", A)
+            expected.note("before", table)
+        expected.note("query", A)
         assert known.table(A) == A
     assert [known.table(name) for name in (B, C)] == [B, C]
     assert not together.broken
@@ -113,7 +113,7 @@ def test_a_new_index_generation_has_no_estimates_at_hand(service: Service) -> No
     service.lake.write("more.parquet", more, service.lake.partition_values[0])
     service.lake.build()
     views = service.handler._planner.views  # a test must not wait for the check's interval
-    for entry in views._entries.values():
+    for entry in map(views._entries.get, views._entries):
         entry.checked = float("-inf")
     assert _described(service, "q3").columns[0].high is None
 

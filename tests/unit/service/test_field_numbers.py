@@ -125,7 +125,6 @@ def test_arguments_that_the_connector_writes() -> None:
         r'(?:call|exchange)\((?:\w+, )?"(\w+)", (.*?)(?<!\()WireType\.\w+,', text, re.S
     )
     assert {method for method, _ in calls} | {"list_views"} == set(METHODS) - {
-        "explain",
         "list_skippable_files",
         "list_indexed_tables",
     }

@@ -11,15 +11,14 @@ import numpy as np
 import pytest
 
 from bridge.engines.registry import engine
+from bridge.planner.splits.split import SplitBatch
 from bridge.service._gen import ttypes
 from bridge.service.codec import PROTOCOL, decode_batch, encode_batch
-from bridge.splits.split import SplitBatch
 from bridge.table.slices import ReaderSpec
 from tests.support.bridge_thrift import METHODS, STRUCTS
 from tests.support.frames import FOLDER, _body, _fill, frames, to_bytes, to_json
 
 FRAMES = {frame["file"]: frame for frame in frames()}
-NOT_IN_JAVA = {"explain"}
 
 
 @pytest.mark.parametrize("name", FRAMES)
@@ -32,7 +31,7 @@ def test_what_a_frame_says_and_its_bytes(name: str) -> None:
 
 def test_every_method_and_field_that_java_knows_has_a_frame() -> None:
     known = {(frame["kind"], frame["method"]) for frame in FRAMES.values()}
-    assert known >= {(k, m) for k in ("call", "reply") for m in set(METHODS) - NOT_IN_JAVA}
+    assert known >= {(k, m) for k in ("call", "reply") for m in METHODS}
     seen: dict[str, set[str]] = {}
     for frame in FRAMES.values():
         if frame["kind"] == "exception":

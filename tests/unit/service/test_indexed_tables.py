@@ -7,19 +7,19 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.errors import TableNotFound
-from bridge.metastore.hooks import HOOKS
+from bridge.formats.registry import hive_hooks
+from bridge.kernel.errors import TableNotFound
 from bridge.service import indexed_tables
 from bridge.service._gen import ttypes
 from bridge.service.codec import PROTOCOL
-from bridge.table.model import Table, TableName
+from bridge.table.model import CatalogTable, TableName
 from bridge.table.registry import table_hooks
 from tests.support.service import Service
 
 
 def among(service: Service, *names: str) -> dict[str, str]:
     found = service.handler.list_indexed_tables(list(names), PROTOCOL)
-    assert found.protocol == PROTOCOL and found.input_formats == {**HOOKS, **table_hooks()}
+    assert found.protocol == PROTOCOL and found.input_formats == {**hive_hooks(), **table_hooks()}
     assert not set(found.undecided) & set(found.locations)
     locations: dict[str, str] = found.locations
     return locations
@@ -35,7 +35,7 @@ def test_tables_with_an_index_are_told_where_they_lie(
         "versions": replace(lake.table(), table_format="toy"),
     }
 
-    def table(name: TableName, age: float = 0.0) -> Table:
+    def table(name: TableName, age: float = 0.0) -> CatalogTable:
         if name.table not in known:
             raise TableNotFound(f"there is no {name}", "look again")
         return replace(known[name.table], name=name)
@@ -63,7 +63,7 @@ def test_a_table_that_takes_long_is_undecided_and_asked_about_once(
     monkeypatch.setattr(indexed_tables, "_PATIENCE", 0.05)
     goes_on, asked, own = threading.Event(), [], service.lake.table
 
-    def slow(name: TableName, age: float = 0.0) -> Table:
+    def slow(name: TableName, age: float = 0.0) -> CatalogTable:
         asked.append(name)
         goes_on.wait(30.0)
         return own(name, age)
@@ -84,7 +84,7 @@ def test_a_table_whose_index_is_damaged_hides_no_other(
 ) -> None:
     own = service.lake.table
 
-    def table(name: TableName, age: float = 0.0) -> Table:
+    def table(name: TableName, age: float = 0.0) -> CatalogTable:
         if name.table == "broken":
             raise ValueError("nobody expected this")
         return own(name, age)
@@ -99,7 +99,7 @@ def test_many_slow_tables_hold_up_no_statistics(
     monkeypatch.setattr(indexed_tables, "_PATIENCE", 0.05)
     goes_on, own = threading.Event(), service.lake.table
 
-    def slow(name: TableName, age: float = 0.0) -> Table:
+    def slow(name: TableName, age: float = 0.0) -> CatalogTable:
         if name.schema == "slow":
             goes_on.wait(30.0)
         return own(name, age)

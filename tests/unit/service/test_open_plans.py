@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bridge.errors import PlanLost
+from bridge.kernel.errors import PlanLost
 from bridge.service import plans
 from bridge.service.plans import OpenPlans
 

@@ -8,7 +8,7 @@ import re
 import pytest
 from prometheus_client import REGISTRY, generate_latest
 
-from bridge import telemetry
+from bridge.kernel import telemetry
 from bridge.service._gen import ttypes
 from bridge.service.client import PlannerClient
 from bridge.service.codec import PROTOCOL
@@ -75,14 +75,3 @@ def test_labels_are_bounded_and_nothing_tells_of_creation() -> None:
     assert len(labels) == telemetry.MOST_TABLES + 1 and telemetry.OTHER in labels
     assert telemetry.table_label("s.t0") == "s.t0"
     assert b"_created" not in generate_latest(REGISTRY)
-
-
-def test_a_line_a_plan_is_a_setting() -> None:
-    from bridge.config import Config, Setting
-    from bridge.jobs.serve import _log_plans
-
-    log = logging.getLogger("bridge.plans")
-    _log_plans(Config({"service.log_plans": Setting("false", "test")}))
-    assert not log.isEnabledFor(logging.INFO)
-    _log_plans(Config())
-    assert log.isEnabledFor(logging.INFO)

@@ -16,7 +16,7 @@ from thrift.Thrift import TApplicationException, TMessageType
 from thrift.transport import TTransport
 
 from bridge import __version__
-from bridge.errors import ProtocolMismatch, ReadVersionUnsupported
+from bridge.kernel.errors import ProtocolMismatch, ReadVersionUnsupported
 from bridge.service._gen import Planner
 from bridge.service.client import PlannerClient
 from bridge.service.codec import PROTOCOL

@@ -111,6 +111,7 @@ def test_an_answer_is_no_longer_than_its_client_takes(service: Service, most: in
     assert len(out.getvalue()) + 64 <= max(most, 600)
     assert unpack(found) == unpack(select(service, request(equals("x", 1))))[: found.skipped]
     assert found.skipped < 8 or most > 800
+    assert (found.by_index, found.unnamed) == ({"minmax": 8}, 8 - found.skipped)
 
 
 def test_nothing_is_named_without_a_predicate_or_with_pruning_off(service: Service) -> None:

@@ -17,7 +17,8 @@ from thrift.protocol import TBinaryProtocol
 from thrift.Thrift import TApplicationException, TMessageType
 from thrift.transport import TTransport
 
-from bridge.errors import (
+from bridge.engines.registry import engine
+from bridge.kernel.errors import (
     BridgeError,
     ColumnNotFound,
     InvalidConfiguration,
@@ -29,6 +30,7 @@ from bridge.errors import (
     PortInUse,
     UnsupportedTable,
 )
+from bridge.kernel.types import TRINO
 from bridge.planner import dynamic_filter_wait
 from bridge.service import handler, plans
 from bridge.service._gen import ttypes
@@ -36,7 +38,6 @@ from bridge.service.client import PlannerClient
 from bridge.service.codec import PROTOCOL, decode_batch
 from bridge.service.handler import _semantics
 from bridge.service.server import PlannerServer, check_loopback
-from bridge.types import TRINO
 from tests.support.service import Service
 
 
@@ -195,9 +196,10 @@ def test_unknown_tables_engines_options_and_values(client: PlannerClient) -> Non
 
 
 def test_9_in_another_zone_timestamps_in_utc_are_not_read_as_they_lie() -> None:
-    zoned = _semantics("trino", {"timestamp_zone": "America/Los_Angeles"})
+    trino = engine("trino")
+    zoned = _semantics(trino, {"timestamp_zone": "America/Los_Angeles"})
     assert not zoned.raw_timestamps and zoned.nan is TRINO.nan
-    assert _semantics("trino", {}) == _semantics("trino", {"timestamp_zone": "UTC"}) == TRINO
+    assert _semantics(trino, {}) == _semantics(trino, {"timestamp_zone": "UTC"}) == TRINO
 
 
 def test_a_request_that_lacks_its_fields_is_the_clients_fault(client: PlannerClient) -> None:
@@ -210,14 +212,6 @@ def test_a_request_that_lacks_its_fields_is_the_clients_fault(client: PlannerCli
     ):
         with pytest.raises(InvalidRequest):
             client._call(method, *arguments)
-
-
-def test_explain_tells_all(client: PlannerClient) -> None:
-    report = client.explain("db", "t", options={"pruning_enabled": "false"})
-    assert (
-        report["files"]["total"] == report["files"]["kept"] == len(report["files"]["paths"]) == 12
-    )
-    assert report["complete"]
 
 
 def test_plans_expire(serve: Callable[..., Service]) -> None:
@@ -362,7 +356,7 @@ def test_an_answer_larger_than_a_frame_is_an_error_and_not_a_broken_stream(
     service = serve(max_frame_bytes=600)
     with PlannerClient(service.endpoint) as client:
         with pytest.raises(PlannerUnavailable, match="max_frame_bytes"):
-            client.explain("db", "t")
+            list(client.splits(client.plan("db", "t").handle))
         assert client.health().protocol == PROTOCOL
 
 

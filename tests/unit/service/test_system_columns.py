@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from bridge.planner.system_tables import COLUMNS
+from bridge.planner.answers.system_tables import COLUMNS
 
 JAVA = "trino_plugin_gen/template/src/main/java/io/skipbridge/trino/metadata/SystemTableKind.java"
 

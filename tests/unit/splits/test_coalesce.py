@@ -11,8 +11,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.splits.coalesce import SplitSettings, by_reader, coalesce
-from bridge.splits.split import SplitBatch
+from bridge.planner.splits.coalesce import SplitSettings, by_reader, coalesce
+from bridge.planner.splits.split import SplitBatch
 from bridge.storage.port import FileTable
 from bridge.table.model import Partition
 from bridge.table.slices import ReaderSpec, SliceBatch

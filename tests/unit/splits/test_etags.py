@@ -10,8 +10,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.splits.coalesce import SplitSettings, coalesce
-from bridge.splits.etags import etag_hashes, hashes
+from bridge.planner.splits.coalesce import SplitSettings, coalesce
+from bridge.planner.splits.etags import etag_hashes, hashes
 from bridge.table.slices import SliceBatch
 from tests.unit.splits.test_coalesce import files_of
 

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.errors import InvalidRequest, PlanClosed, StorageFailure
-from bridge.splits.coalesce import SplitSettings
-from bridge.splits.loader import LoaderState, SplitLoader
-from bridge.splits.source import SplitSource
+from bridge.kernel.errors import InvalidRequest, PlanClosed, StorageFailure
+from bridge.planner.splits.coalesce import SplitSettings
+from bridge.planner.splits.loader import LoaderState, SplitLoader
+from bridge.planner.splits.source import SplitSource
 from bridge.storage.port import FileTable
 from bridge.table.model import Partition
 from bridge.table.slices import ReaderSpec, SliceBatch

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.errors import OperationBlocked
-from bridge.sql.blocked import BLOCKED, blocked
-from bridge.sql.parser import parse
+from bridge.kernel.errors import OperationBlocked
+from bridge.segments.sql.blocked import BLOCKED, operation_blocked
+from bridge.segments.sql.parser import parse
 
 CREATE = "CREATE TABLE t (a int) STORED BY 'CarbonData'"
 CASES = [
@@ -71,8 +71,10 @@ def test_a_blocked_statement_is_refused_by_name(operation: str, text: str) -> No
     # What comes before it in the same text does not run either.
     with pytest.raises(OperationBlocked) as caught:
         parse(f"DESC other; {text}; DESC another")
-    wanted = blocked(operation, "t")
-    assert caught.value.message.startswith(blocked(operation, "").message.removesuffix(" on "))
+    wanted = operation_blocked(operation, "t")
+    assert caught.value.message.startswith(
+        operation_blocked(operation, "").message.removesuffix(" on ")
+    )
     assert caught.value.code == "OPERATION_BLOCKED"
     assert " on t" in caught.value.message
     assert caught.value.hint == wanted.hint

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from bridge.sql import statements
-from bridge.sql.parser import parse
+from bridge.segments.sql import statements
+from bridge.segments.sql.parser import parse
 
 PAGE = (Path(__file__).parents[3] / "docs/reference/sql.md").read_text()
 

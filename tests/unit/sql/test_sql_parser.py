@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.errors import BridgeError, InvalidStatement, UnsupportedType
-from bridge.sql import statements as s
-from bridge.sql.parser import parse
+from bridge.kernel.errors import BridgeError, InvalidStatement, UnsupportedType
+from bridge.segments.sql import statements as s
+from bridge.segments.sql.parser import parse
 
 FACT = s.Name("fact_table")
 COLUMNS = (s.ColumnDefinition("col1", "bigint"), s.ColumnDefinition("col2", "string"))
@@ -143,11 +143,11 @@ ADD SEGMENT LOCATION 'path/to/data1,path/to/data2'""") == (
         ("ALTER TABLE t REFRESH SEGMENT (3)", s.RefreshSegments(s.Name("t"), ("3",))),
         (
             "ALTER INDEX i ON TABLE t INVISIBLE",
-            s.SwitchObject(INDEX, s.Name("i"), s.Switch.INVISIBLE, s.Name("t")),
+            s.SwitchObject(INDEX, s.Name("i"), s.IndexSwitch.INVISIBLE, s.Name("t")),
         ),
         (
             "ALTER MATERIALIZED VIEW v DISABLE REWRITE",
-            s.SwitchObject(MV, s.Name("v"), s.Switch.DISABLE),
+            s.SwitchObject(MV, s.Name("v"), s.IndexSwitch.DISABLE),
         ),
         ("DESC fact_table", s.Describe(FACT)),
         ("DESC FORMATTED fact_table", s.Describe(FACT, True)),

@@ -17,10 +17,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 import bridge
-from bridge.cli.main import cli
-from bridge.errors import BridgeError
-from bridge.jobs.sql.context import SqlResult
-from bridge.storage.local import LocalStorage
+from bridge.app.cli.main import cli
+from bridge.kernel.errors import BridgeError
+from bridge.segments.statements.context import SqlResult
+from bridge.storage.local_disk.local import LocalStorage
 from bridge.table.segments.log import SegmentLog
 
 Sql = Callable[[str], list[SqlResult]]

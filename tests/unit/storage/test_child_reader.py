@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from bridge.errors import EnvironmentMissing, FileCorrupt, FileUnreadable
+from bridge.kernel.errors import EnvironmentMissing, FileCorrupt, FileUnreadable
 from bridge.storage.child import ChildReader
-from bridge.storage.local import LocalStorage
+from bridge.storage.local_disk.local import LocalStorage
 from bridge.storage.port import Storage
-from bridge.storage.source import WHOLE, open_source
+from bridge.storage.reading.source import WHOLE, open_source
 
 
 def act(storage: Storage, uri: str, size: int) -> tuple[int, int, bytes]:

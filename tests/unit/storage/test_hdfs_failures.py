@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bridge.errors import FileUnreadable, StorageFailure
+from bridge.kernel.errors import FileUnreadable, StorageFailure
 from bridge.storage import hdfs
 from bridge.storage.hdfs import HdfsStorage, _translated
 from bridge.storage.uri import parse

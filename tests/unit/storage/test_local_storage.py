@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge.errors import InvalidUri, StorageFailure, StorageFull
-from bridge.storage.local import LocalStorage
+from bridge.kernel.errors import InvalidUri, StorageFailure, StorageFull
+from bridge.storage.local_disk.local import LocalStorage
 
 
 def test_a_link_out_of_the_root_is_refused(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_listing_in_threads_is_the_same(tmp_path: Path, monkeypatch: pytest.Monk
     for i in range(50):
         (tmp_path / f"f{i}").write_text("x" * i)
     whole = LocalStorage().list_all(f"file://{tmp_path}")
-    monkeypatch.setattr("bridge.storage.local_listing._CHUNK", 10)
+    monkeypatch.setattr("bridge.storage.local_disk.local_listing._CHUNK", 10)
     parts = LocalStorage().list_all(f"file://{tmp_path}")
     assert parts.paths.equals(whole.paths)
     assert (parts.sizes == whole.sizes).all()

@@ -11,7 +11,7 @@ import psutil
 import pyarrow as pa
 import pytest
 
-from bridge.storage.mapped_file import MappedFile
+from bridge.storage.local_disk.mapped_file import MappedFile
 from tests.benchmark.cold import cached_share, drop
 
 COUNT = 1_000_000

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bridge.clustering.shuffle import Shuffle
-from bridge.storage.spill import spill_directory
+from bridge.clustering.rewriting.shuffle import Room, Shuffle, Waits
+from bridge.storage.local_disk.spill import spill_directory
 
 HOLDS = """
 import sys, tempfile
-from bridge.storage.spill import spill_directory
+from bridge.storage.local_disk.spill import spill_directory
 tempfile.tempdir = sys.argv[1]
 with spill_directory() as made:
     (made / "0.arrow").write_bytes(b"rows")
@@ -89,7 +89,8 @@ def test_directories_of_others_stay(scratch: Path) -> None:
 def test_rows_that_spill_leave_no_file(scratch: Path) -> None:
     table = pa.table({"x": list(range(100))})
     order = np.arange(100)[::-1].astype(np.int64)
-    with Shuffle(order, [100], [0, 50, 100], memory=0) as shuffle:
+    with Waits(Room(0)) as waits:
+        shuffle = Shuffle(order, [100], [0, 50, 100], waits)
         shuffle.add(0, table)
         assert len(list(scratch.glob("*/0.arrow"))) == 1
         assert shuffle.gather(0)["x"].to_pylist() == list(range(99, 49, -1))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.errors import InvalidUri
+from bridge.kernel.errors import InvalidUri
 from bridge.storage.routed import RoutedStorage
 from bridge.storage.uri import canonical, is_unusual, join, parent, parse, relative
 

@@ -2,24 +2,24 @@ from __future__ import annotations
 
 import pytest
 
+from bridge.kernel.types import STRING
 from bridge.sync.diff import (
     Changes,
     Drop,
-    Layout,
     Occupied,
+    PartitionClasses,
     PartitionDiff,
     RegisteredPartition,
-    Target,
+    TargetProperties,
     Update,
     below,
 )
 from bridge.sync.discovered_partitions import DiscoveredPartition, DiscoveredPartitions
 from bridge.table.model import Column
-from bridge.types import STRING
 
 ROOT = "file:///t"
 COLUMNS = (("id", "int"),)
-PARQUET = Layout("in", "out", "serde", "parquet")
+PARQUET = PartitionClasses("in", "out", "serde", "parquet")
 FULL = {"file:///elsewhere/full", "file:///t/.hidden/p=1"}
 
 
@@ -27,7 +27,7 @@ def registered(
     value: str,
     location: str,
     columns: tuple[tuple[str, str], ...] = COLUMNS,
-    layout: Layout = PARQUET,
+    layout: PartitionClasses = PARQUET,
 ) -> RegisteredPartition:
     return RegisteredPartition(f"p={value}", (value,), location, columns, layout)
 
@@ -46,7 +46,7 @@ def diff(
         collisions=tuple(((c,), ("a", "b")) for c in collisions),
     )
     occupied = Occupied(ROOT, [*stored.values(), *junk], lambda some: [p in FULL for p in some])
-    of = PartitionDiff(found, Target(ROOT, COLUMNS, PARQUET, left, relocate), occupied)
+    of = PartitionDiff(found, TargetProperties(ROOT, COLUMNS, PARQUET, left, relocate), occupied)
     of.take(partitions)
     return of.changes()
 
@@ -101,12 +101,12 @@ def test_a_name_that_begins_alike_does_not_keep_a_partition() -> None:
 
 
 def test_schema_and_classes_follow_the_table() -> None:
-    other = Layout("other in", "out", "serde", "parquet")
+    other = PartitionClasses("other in", "out", "serde", "parquet")
     changes = diff(
         {"1": "p=1", "2": "p=2", "3": "p=3"},
         registered("1", "file:///t/p=1", (("id", "smallint"),)),
         registered("2", "file:///t/p=2", layout=other),
-        registered("3", "file:///t/p=3", layout=Layout("o", "o", "o", "orc")),
+        registered("3", "file:///t/p=3", layout=PartitionClasses("o", "o", "o", "orc")),
         registered("4", "file:///elsewhere/full", ()),
     )
     assert [(u.name, u.location, u.schema, u.classes) for u in changes.updates] == [

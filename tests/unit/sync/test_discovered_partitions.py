@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from bridge.storage.local import LocalStorage
+from bridge.kernel.types import BIGINT, DATE, INTEGER, STRING, UNKNOWN
+from bridge.storage.local_disk.local import LocalStorage
 from bridge.sync.discovered_partitions import DiscoveredPartitions, read_directories
 from bridge.sync.extractors import find_extractor
-from bridge.table.discovered import Discovered, list_directories
+from bridge.table.directory.discovered import Discovered, list_directories
 from bridge.table.model import Column
-from bridge.types import BIGINT, DATE, INTEGER, STRING, UNKNOWN
 
 
 def lake(root: Path, *files: str) -> Discovered:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.errors import InvalidConfiguration
+from bridge.kernel.errors import InvalidConfiguration
 from bridge.sync import extractors
 from bridge.sync.extractors import UnparsableDirectory, find_extractor
 
@@ -39,6 +39,9 @@ def test_values(
     [
         ("hive", (), "p=1/odd", "'odd' is not named key=value"),
         ("hive", (), "=1", "not named"),
+        ("hive", (), "/day=1", "empty part"),
+        ("hive", (), "day=1/", "empty part"),
+        ("hive", (), "/", "empty part"),
         ("hive", (), "p=", "empty"),
         ("hive", (), "p=1/P=2", "twice"),
         ("hive", ("p",), "q=1", "its keys are q, not p"),

@@ -8,24 +8,24 @@ from typing import Any
 
 import pytest
 
-from bridge.errors import InvalidRequest, SchemaConflict, UnsupportedTable
-from bridge.sync.avro_spark_schema import spark_properties
+from bridge.kernel.errors import InvalidRequest, SchemaConflict, UnsupportedTable
+from bridge.kernel.types import BIGINT, DATE, INTEGER, TIMESTAMP, parse_hive_type
 from bridge.sync.extractors import UnparsableDirectory
-from bridge.sync.hudi_partitions import key_columns, partition_extractor
-from bridge.sync.hudi_table import follow_schema
-from bridge.sync.hudi_timeline import (
+from bridge.sync.hudi.avro_spark_schema import spark_properties
+from bridge.sync.hudi.partitions import key_columns, partition_extractor
+from bridge.sync.hudi.table import follow_schema
+from bridge.sync.hudi.timeline import (
     HudiSyncState,
     Position,
     commits_since,
     parse_hudi_state,
-    touched,
+    touched_partitions,
 )
-from bridge.table.hudi.commit_metadata import CommitMetadata
-from bridge.table.hudi.instant import parse_instant
 from bridge.table.hudi.table_config import HudiTableConfig, parse_table_config
-from bridge.table.hudi.timeline import Timeline, make_timeline
+from bridge.table.hudi.timeline.commit_metadata import CommitMetadata
+from bridge.table.hudi.timeline.instant import parse_instant
+from bridge.table.hudi.timeline.timeline import HudiTimeline, make_timeline
 from bridge.table.model import Column
-from bridge.types import BIGINT, DATE, INTEGER, TIMESTAMP, parse_hive_type
 
 _GENERATORS = "org.apache.hudi.keygen"
 
@@ -217,6 +217,90 @@ def test_an_equal_schema_of_spark_keeps_its_spelling() -> None:
     assert spark(found | {"spark.sql.sources.schema.part.0": "{}"}) == found
 
 
+_UDT = {"type": "udt", "class": "org.apache.spark.ml.linalg.VectorUDT", "sqlType": "string"}
+
+
+def _fields(properties: Mapping[str, str]) -> list[dict[str, Any]]:
+    count = int(properties["spark.sql.sources.schema.numParts"])
+    text = "".join(properties[f"spark.sql.sources.schema.part.{i}"] for i in range(count))
+    fields: list[dict[str, Any]] = json.loads(text)["fields"]
+    return fields
+
+
+def test_what_sync_did_not_change_of_sparks_schema_stays() -> None:
+    """As Spark's own CREATE TABLE writes it: its types say more than Avro's."""
+
+    def field(name: str, type_: Any, nullable: bool = True, **metadata: str) -> dict[str, Any]:
+        return {"name": name, "type": type_, "nullable": nullable, "metadata": metadata}
+
+    inner = {"type": "struct", "fields": [field("S", "short"), field("n", "integer", note="x")]}
+    known_fields = [
+        field("Code", "string", False, __CHAR_VARCHAR_TYPE_STRING="varchar(7)"),
+        field("flag", "string", __CHAR_VARCHAR_TYPE_STRING="char(1)", comment="of others"),
+        field("small", "short"),
+        field("v", _UDT),
+        field("grows", "integer", False, note="kept"),
+        field("list", {"type": "array", "elementType": inner, "containsNull": False}),
+        field("gone", "date"),
+        field("day", "date"),
+    ]
+    text = json.dumps({"type": "struct", "fields": known_fields}, indent=1)
+    known = {
+        "spark.sql.sources.provider": "HUDI",
+        "spark.sql.sources.schema.numParts": "2",
+        "spark.sql.sources.schema.part.0": text[:70],
+        "spark.sql.sources.schema.part.1": text[70:],
+        "spark.sql.sources.schema.numPartCols": "1",
+        "spark.sql.sources.schema.partCol.0": "Day",
+        "spark.sql.sources.schema.numBuckets": "4",
+        "note": "of others",
+    }
+    record = {
+        "type": "record",
+        "name": "e",
+        "fields": [
+            {"name": "S", "type": "int"},
+            {"name": "n", "type": "long"},
+            {"name": "More", "type": "string"},
+        ],
+    }
+    small = {**record, "fields": [{"name": "S", "type": "int"}, {"name": "n", "type": "int"}]}
+    names = ("Code", "flag", "small", "v", "grows", "list")
+
+    def avro(longer: bool) -> str:
+        list_ = {"type": "array", "items": record if longer else small}
+        types = ("string", "string", "int", "bytes", "long" if longer else "int", list_)
+        described = [{"name": n, "type": t} for n, t in zip(names, types, strict=True)]
+        described.append({"name": "day", "type": {"type": "int", "logicalType": "date"}})
+        described += [{"name": "New", "type": "double"}] if longer else []
+        described += [] if longer else [{"name": "gone", "type": "int"}]
+        return json.dumps({"type": "record", "name": "r", "fields": described})
+
+    base = "code varchar(7); flag char(1); small smallint; v binary"
+    before = columns(f"{base}; grows int; list array<struct<s:smallint,n:int>>; gone date")
+    longer = "list array<struct<s:smallint,n:bigint,more:string>>; new double"
+    after = columns(f"{base}; grows bigint; {longer}")
+    meta = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key"]
+    meta += ["_hoodie_partition_path", "_hoodie_file_name"]
+    found = spark_properties(avro(False), ["day"], meta, known, before, before)
+    assert found == known
+    found = spark_properties(avro(True), ["day"], meta, known, before, after)
+    others = {k: v for k, v in known.items() if ".part." not in k and "numParts" not in k}
+    assert others.items() <= found.items()
+    told = _fields(found)
+    assert told[:4] == known_fields[:4] and told[-1] == known_fields[-1]
+    assert [f["name"] for f in told[4:-1]] == ["grows", "list", "New"]
+    assert told[4] == {**known_fields[4], "type": "long"}
+    element = told[5]["type"]["elementType"]
+    assert element["fields"] == [
+        field("S", "short"),
+        field("n", "long", note="x"),
+        field("More", "string", False),
+    ]
+    assert told[5]["type"]["containsNull"] is False
+    assert spark_properties(avro(True), ["day"], meta, found, after, after) == found
+
+
 def test_a_long_schema_is_cut() -> None:
     many = {**AVRO, "fields": [{"name": f"c{i}", "type": "int"} for i in range(200)]}
     found = spark_properties(json.dumps(many), [], [], {})
@@ -227,7 +311,7 @@ def test_a_long_schema_is_cut() -> None:
     assert "spark.sql.sources.schema.numPartCols" not in found
 
 
-def timeline(*names: str, layout: int = 2, times: Mapping[str, int] | None = None) -> Timeline:
+def timeline(*names: str, layout: int = 2, times: Mapping[str, int] | None = None) -> HudiTimeline:
     found = (parse_instant(n, layout, 1, (times or {}).get(n, 0)) for n in names)
     return make_timeline("file:///t", (i for i in found if i is not None))
 
@@ -236,7 +320,7 @@ def state(at: Position) -> HudiSyncState:
     return HudiSyncState(at.last, at.completion, at.modified, at.pending, "", "", "", 0, 0)
 
 
-def since(later: Timeline, before: Timeline, completes: bool = True) -> list[str] | None:
+def since(later: HudiTimeline, before: HudiTimeline, completes: bool = True) -> list[str] | None:
     found = commits_since(later, state(Position.of(before)), completes)
     return found if found is None else [i.requested for i in found]
 
@@ -290,7 +374,7 @@ def commit(files: dict[str, list[int]], replaced: dict[str, list[str]]) -> Commi
 
 
 def test_partitions_of_commits() -> None:
-    found = touched(
+    found = touched_partitions(
         [
             commit({"a": [1, 2], "b": [4]}, {}),
             commit({"c": [8]}, {"b": ["x"], "c": ["y"], "d": ["z"]}),

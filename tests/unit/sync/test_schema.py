@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.errors import SchemaConflict
-from bridge.sync.schema import evolve, is_narrower, refuse, thinned
+from bridge.kernel.errors import SchemaConflict
+from bridge.kernel.types import UNKNOWN, parse_hive_type
+from bridge.sync.schemas.schema import evolve, is_narrower, refuse, thin_out
 from bridge.table.infer import common_type
 from bridge.table.model import Column
-from bridge.types import UNKNOWN, parse_hive_type
 
 
 def columns(text: str) -> tuple[Column, ...]:
@@ -118,6 +118,6 @@ def test_narrower_agrees_with_what_holds_what() -> None:
 
 
 def test_thinned() -> None:
-    assert thinned([5, 6, 7], 0) == [5, 6, 7] and thinned([5, 6, 7], 1) == [7]
-    chosen = thinned(range(1000), 7)
+    assert thin_out([5, 6, 7], 0) == [5, 6, 7] and thin_out([5, 6, 7], 1) == [7]
+    chosen = thin_out(range(1000), 7)
     assert len(chosen) == 7 and chosen[0] == 0 and chosen[-1] == 999

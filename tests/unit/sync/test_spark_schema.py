@@ -3,9 +3,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from bridge.sync.spark_schema import follow
-from bridge.table.model import Column
-from bridge.types import (
+from bridge.kernel.types import (
     BIGINT,
     BINARY,
     DATE,
@@ -20,6 +18,8 @@ from bridge.types import (
     map_of,
     struct,
 )
+from bridge.sync.schemas.spark_schema import follow
+from bridge.table.model import Column
 
 FIELDS = [
     {"name": "Id", "type": "integer", "nullable": False, "metadata": {"comment": "the key"}},

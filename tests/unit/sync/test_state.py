@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from bridge.sync.state import SyncState, parse_state, storage_digest, text_digest
-from bridge.table.discovered import SCHEMA, Discovered
+from bridge.table.directory.discovered import SCHEMA, Discovered
 
 STATE = SyncState("s", "n", "t", "hive", 5, 3, 1)
 

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.errors import InvalidRequest, UnsupportedTable
+from bridge.kernel.errors import InvalidRequest, UnsupportedTable
 from bridge.storage.routed import open_storage
-from bridge.table.directory_catalog import DirectoryCatalog
-from bridge.table.foreign import refuse_foreign_files
+from bridge.table.directory.catalog import DirectoryCatalog
+from bridge.table.directory.foreign import refuse_foreign_files
 
 MARK = ".hoodie_partition_metadata"
 

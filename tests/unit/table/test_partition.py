@@ -9,17 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.expression.format import format_decimal
-from bridge.table.model import Column
-from bridge.table.partition import (
-    UNPARSABLE,
-    escape,
-    parse_partition_name,
-    parse_value,
-    partition_name,
-    typed_values,
-    unescape,
-)
-from bridge.types import (
+from bridge.kernel.types import (
     BIGINT,
     BOOLEAN,
     DATE,
@@ -30,6 +20,16 @@ from bridge.types import (
     Type,
     decimal,
     varchar,
+)
+from bridge.table.model import Column
+from bridge.table.partition import (
+    UNPARSABLE,
+    escape,
+    parse_partition_name,
+    parse_value,
+    partition_name,
+    typed_values,
+    unescape,
 )
 
 

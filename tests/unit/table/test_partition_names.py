@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import bridge
-from bridge.errors import InvalidRequest, SchemaConflict
-from bridge.jobs.sync.request import SyncRequest, SyncSettings
-from bridge.jobs.sync.table import TableSync
-from bridge.storage.local import LocalStorage
+from bridge.kernel.errors import InvalidRequest, SchemaConflict
+from bridge.storage.local_disk.local import LocalStorage
 from bridge.sync.report import SyncReport
+from bridge.sync.request import SyncRequest, SyncSettings
+from bridge.sync.table import TableSync
 from tests.support.sync_lake import NAME, ModelMetastore
 
 

@@ -12,12 +12,12 @@ import pytest
 
 from bridge.storage.port import EMPTY, DirectoryListings, FileTable, join_listings
 from bridge.storage.uri import join
-from bridge.table import root_listing
-from bridge.table.directory_lister import DirectoryLister
-from bridge.table.freshness import Cached, Live
+from bridge.table.directory import root_listing
+from bridge.table.directory.freshness import Cached, Live
+from bridge.table.directory.lister import DirectoryLister
+from bridge.table.directory.root_listing import TableTree
+from bridge.table.directory.shared_listings import Listing, ListingStream, SharedListings
 from bridge.table.model import Partition
-from bridge.table.root_listing import TableTree
-from bridge.table.shared_listings import Listing, ListingStream, SharedListings
 
 
 class Bucket:
@@ -79,7 +79,7 @@ def test_a_table_may_be_a_whole_bucket(
 ) -> None:
     if given_up:
         monkeypatch.setattr(root_listing, "take_all", lambda *_: None)
-        monkeypatch.setattr("bridge.table.directory_lister.take_all", lambda *_: None)
+        monkeypatch.setattr("bridge.table.directory.lister.take_all", lambda *_: None)
     locations = ["s3://b/p=1", "s3://b/p=10", "s3://b/", "s3://b/p=2"]
     bucket = Bucket("s3://b/p=1/a", "s3://b/p=10/b", "s3://b/c", "s3://b/p=1/x/d")
     lister = DirectoryLister(bucket, 4, recursive=recursive)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bridge.errors import (
+from bridge.kernel.errors import (
     ReadVersionNotFound,
     SegmentConflict,
     SegmentLogCorrupt,
@@ -19,27 +19,27 @@ from bridge.errors import (
     TableExists,
     TableNotFound,
 )
-from bridge.storage.local import LocalStorage
+from bridge.kernel.types import BIGINT, decimal
+from bridge.storage.local_disk.local import LocalStorage
 from bridge.storage.port import FileTable
 from bridge.table.segments.log import SegmentLog
 from bridge.table.segments.manifest import (
-    Blob,
-    Definition,
     FileReader,
     FileSet,
     IndexDefinition,
-    Manifest,
+    LogFile,
     Segment,
     SegmentColumn,
+    SegmentManifest,
     Status,
-    ViewDefinition,
+    TableDefinition,
     ViewFiles,
+    ViewRecord,
     order,
     parse_manifest,
 )
-from bridge.types import BIGINT, decimal
 
-DEFINITION = Definition("u", (SegmentColumn(0, "a", BIGINT),), "csv", (("csv.header", "a"),))
+DEFINITION = TableDefinition("u", (SegmentColumn(0, "a", BIGINT),), "csv", (("csv.header", "a"),))
 
 
 @pytest.fixture
@@ -67,16 +67,16 @@ def segment(log: SegmentLog, id: str, *names: str) -> Segment:
 
 
 def test_a_manifest_is_read_as_it_was_written() -> None:
-    held = FileSet(Blob("_segments/files/x", 3, "00"), 2, 7)
+    held = FileSet(LogFile("_segments/files/x", 3, "00"), 2, 7)
     index = IndexDefinition("b", "bloom", ("a",), (("fpp", "0.1"),), False, True)
-    view = ViewDefinition("v", "1", ("a",), ("a",), (("SORT_SCOPE", "x"),), False, True, True,
+    view = ViewRecord("v", "1", ("a",), ("a",), (("SORT_SCOPE", "x"),), False, True, True,
                           (index,))  # fmt: skip
     column = SegmentColumn(3, "p", decimal(10, 2), "a price")
-    definition = Definition("u", (column,), "csv", (), (index,), (view,), 7, 9, "words")
+    definition = TableDefinition("u", (column,), "csv", (), (index,), (view,), 7, 9, "words")
     made = Segment("0.1", Status.COMPACTED, 1, 2, ("file:///a",), (FileReader("csv", (("k", "v"),),
                    ("a", "b")), FileReader("orc")), held, (ViewFiles("v", "1", held, "s", "r"),),
                    ("0", "1"), "0.2")  # fmt: skip
-    manifest = Manifest(5, "c", 99, "ADD", definition, (made,))
+    manifest = SegmentManifest(5, "c", 99, "ADD", definition, (made,))
     assert parse_manifest(manifest.to_bytes(), "x") == manifest
     assert made.format == "csv, orc"
     assert sorted(["10", "0.1", "2", "0"], key=order) == ["0", "0.1", "2", "10"]
@@ -127,7 +127,7 @@ def test_a_change_is_made_again_on_what_another_committed(log: SegmentLog) -> No
     rival = SegmentLog(LocalStorage(), log.root)
     asked: list[int] = []
 
-    def change(held: Manifest) -> Manifest:
+    def change(held: SegmentManifest) -> SegmentManifest:
         if not asked:
             rival.commit("ADD", lambda now: now.with_segments(segment(rival, "0", "a")))
         asked.append(held.version)
@@ -142,7 +142,7 @@ def test_others_that_always_win_end_in_a_conflict(log: SegmentLog, monkeypatch: 
     rival = SegmentLog(LocalStorage(), log.root)
     number = iter(range(1000))
 
-    def change(held: Manifest) -> Manifest:
+    def change(held: SegmentManifest) -> SegmentManifest:
         rival.commit("SET", lambda now: replace(now, operation=str(next(number)), segments=()))
         return held.with_segments(segment(log, "0", "a"))
 

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
-from bridge.errors import FileCorrupt, SchemaConflict, UnsupportedTable
+from bridge.kernel.errors import FileCorrupt, SchemaConflict, UnsupportedTable
 from bridge.storage.routed import open_storage
-from bridge.sync.schema import read_schemas
-from bridge.table.directory_catalog import DirectoryCatalog
+from bridge.sync.schemas.schema import read_schemas
+from bridge.table.directory.catalog import DirectoryCatalog
 from bridge.table.infer import infer_readable
 
 
@@ -54,6 +54,16 @@ def test_27_one_file_blocks_nothing_and_is_named(
     found.table(found.name)
     assert found.strays == (told,) and not caplog.text  # a session is told once
     assert "remove" not in told.remedy
+
+
+def test_columns_that_differ_only_in_case_are_no_damage(tmp_path: Path) -> None:
+    write(tmp_path / "b.parquet")
+    pq.write_table(pa.table({"x": [1], "X": [2]}), tmp_path / "c.parquet")
+    found = catalog(tmp_path)
+    found.table(found.name)
+    (told,) = found.strays
+    assert told.what == "a file in which two columns differ only in case: 'x' and 'X'"
+    assert "cannot tell them apart" in told.remedy and "restore" not in told.remedy
 
 
 @pytest.mark.parametrize("most", ["parquet", "orc"])

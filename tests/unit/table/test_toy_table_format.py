@@ -15,36 +15,36 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.api.session import Session
-from bridge.config import Config
-from bridge.errors import (
+from bridge.app.api.session import Session
+from bridge.expression.nodes import AlwaysTrue
+from bridge.expression.parsing.text import parse_where
+from bridge.formats.registry import file_formats
+from bridge.index.building.build import build_index
+from bridge.index.building.collect import ThreadCollector
+from bridge.index.building.listed import list_snapshot
+from bridge.kernel.config import Config
+from bridge.kernel.errors import (
     FileCorrupt,
     ReadVersionNotFound,
     ReadVersionUnsupported,
     SnapshotExpired,
     UnsupportedTable,
 )
-from bridge.expression.nodes import AlwaysTrue
-from bridge.expression.text import parse_where
-from bridge.file_formats.registry import file_formats
-from bridge.index.build import build_index
-from bridge.index.collect import ThreadCollector
-from bridge.index.listed import list_snapshot
-from bridge.jobs.sync.storage import SyncStorage
-from bridge.planner.aggregate_pushdown import aggregate
-from bridge.planner.aggregates import Aggregate, AggregateRequest
+from bridge.kernel.types import BIGINT, INTEGER
+from bridge.planner.answers.aggregate_pushdown import aggregate
+from bridge.planner.answers.aggregates import Aggregate, AggregateRequest
+from bridge.planner.answers.system_tables import COLUMNS, system_table_rows
 from bridge.planner.open_snapshots import OpenSnapshots
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest
-from bridge.planner.system_tables import COLUMNS, system_table_rows
-from bridge.splits.coalesce import SplitSettings, coalesce
-from bridge.table.directory_lister import DirectoryLister
-from bridge.table.freshness import Live
+from bridge.planner.splits.coalesce import SplitSettings, coalesce
+from bridge.sync.storage import SyncStorage
+from bridge.table.directory.freshness import Live
+from bridge.table.directory.lister import DirectoryLister
 from bridge.table.model import Column
 from bridge.table.read_version import NEWEST, AsOfTime, AsOfVersion, ChangesBetween, ReadVersion
-from bridge.table.registry import recognised, table_format, table_formats
+from bridge.table.registry import recognise_format, table_format, table_formats
 from bridge.table.snapshot import TableContext
-from bridge.types import BIGINT, INTEGER
 from tests.support.lake import NAME, age
 from tests.support.toy_tables import PLUGIN, VersionedLake
 from tests.support.wheels import install, wheel_of
@@ -218,14 +218,14 @@ def test_what_sync_asks_is_the_newest_version(lake: VersionedLake) -> None:
     write(lake, "stray.parquet", [3], 3)
     lake.commit({"p=1": slices(a)})
     lake.commit({"p=1": slices(a), "p=2": slices(b)})
-    found = SyncStorage(lake.storage, 2, False).look(lake.location, spark=True, format="manifest")
+    found = SyncStorage(lake.storage, 2, False).look(lake.location, format="manifest")
     assert found.paths == ["p=1", "p=2"]
 
 
 def test_a_format_is_known_by_its_property_or_its_name() -> None:
-    assert recognised({"toy.versions": "true"}) == "manifest"
-    assert recognised({"skipbridge.table_format": "manifest"}) == "manifest"
-    assert recognised({}) == "directory"
+    assert recognise_format({"toy.versions": "true"}) == "manifest"
+    assert recognise_format({"skipbridge.table_format": "manifest"}) == "manifest"
+    assert recognise_format({}) == "directory"
 
 
 def test_the_read_optimised_version_leaves_deletes_unread(lake: VersionedLake) -> None:

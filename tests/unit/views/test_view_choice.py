@@ -7,34 +7,34 @@ from pathlib import Path
 
 from bridge.expression.builders import eq, is_null
 from bridge.expression.nodes import And
+from bridge.kernel.types import BIGINT, DATE, INTEGER, STRING
 from bridge.planner.request import ScanRequest, SortKey
 from bridge.service.handler import _projected
 from bridge.table.model import Column
 from bridge.table.segments.manifest import (
-    Blob,
-    Definition,
     FileReader,
     FileSet,
+    LogFile,
     Segment,
     SegmentColumn,
     Status,
-    ViewDefinition,
+    TableDefinition,
     ViewFiles,
+    ViewRecord,
 )
 from bridge.table.segments.views import built_for, choose, current, uses
-from bridge.types import BIGINT, DATE, INTEGER, STRING
 from tests.support.lake import NAME, Lake
 
 READERS = (FileReader("csv", (("csv.bad_values", "null"),), ("a", "b")),)
-FACTS = FileSet(Blob("_segments/files/f.parquet", 1, "aa"), 3, 300)
+FACTS = FileSet(LogFile("_segments/files/f.parquet", 1, "aa"), 3, 300)
 COLUMNS = tuple(SegmentColumn(i, name, INTEGER) for i, name in enumerate("abc"))
-SMALL = ViewDefinition("small", "id1", ("a",))
-LARGE = ViewDefinition("large", "id2", ("a", "b"))
-DEFINITION = Definition("t", COLUMNS, "csv", views=(SMALL, LARGE))
+SMALL = ViewRecord("small", "id1", ("a",))
+LARGE = ViewRecord("large", "id2", ("a", "b"))
+DEFINITION = TableDefinition("t", COLUMNS, "csv", views=(SMALL, LARGE))
 
 
-def files(view: ViewDefinition, size: int, stamp: str | None = None) -> ViewFiles:
-    held = FileSet(Blob(f"_segments/files/{view.id}.parquet", 1, view.id), 1, size)
+def files(view: ViewRecord, size: int, stamp: str | None = None) -> ViewFiles:
+    held = FileSet(LogFile(f"_segments/files/{view.id}.parquet", 1, view.id), 1, size)
     return ViewFiles(view.name, view.id, held, stamp or built_for(DEFINITION, view, READERS, FACTS))
 
 
@@ -42,7 +42,7 @@ def segment(*held: ViewFiles) -> Segment:
     return Segment("0", Status.SUCCESS, 0, 0, (), READERS, FACTS, held)
 
 
-def chosen(definition: Definition, one: Segment, *columns: str) -> str | None:
+def chosen(definition: TableDefinition, one: Segment, *columns: str) -> str | None:
     found = choose(definition, one, frozenset(columns))
     return None if found is None else found.view
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.errors import ColumnNotFound, InvalidRequest, UnsupportedType
+from bridge.kernel.errors import ColumnNotFound, InvalidRequest, UnsupportedType
+from bridge.kernel.types import BIGINT, INTEGER, STRING, array
+from bridge.segments.views.definition import SortScope, define_view
+from bridge.segments.views.query import parse_view_query
 from bridge.table.model import Column
-from bridge.types import BIGINT, INTEGER, STRING, array
-from bridge.views.definition import SortScope, define_view
-from bridge.views.query import parse_view_query
 
 COLUMNS = (
     Column("a", INTEGER),

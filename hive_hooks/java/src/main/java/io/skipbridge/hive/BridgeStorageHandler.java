@@ -21,7 +21,7 @@ import java.util.Map;
 /**
  * The storage handler for {@code CREATE EXTERNAL TABLE ... STORED BY 'io.skipbridge.hive.BridgeStorageHandler' LOCATION ...} on Parquet files
  * that another program writes. Every Hive version passes the filters of such tables to the input format, without a setting. Hive cannot insert
- * into them, and Spark cannot open them. A table with skipbridge's input format has neither limit.
+ * into them, and Spark cannot open them. Where plans are hooked, a plain table has neither limit.
  */
 public class BridgeStorageHandler
         extends AlterableStorageHandler

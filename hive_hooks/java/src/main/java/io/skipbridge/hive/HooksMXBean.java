@@ -1,5 +1,7 @@
 package io.skipbridge.hive;
 
+import java.util.Map;
+
 /** Counters of the hooks in this JVM, registered as {@code io.skipbridge.hive:type=Hooks}. */
 public interface HooksMXBean
 {
@@ -18,6 +20,12 @@ public interface HooksMXBean
     long getFilesListed();
 
     long getFilesSkipped();
+
+    /** Files without a matching row in planners' answers, by the kind of index that excludes them. */
+    Map<String, Long> getFilesExcluded();
+
+    /** Such files that were read, because an answer would have been too long. */
+    long getFilesUnnamed();
 
     /** Queries whose descriptors {@link SkipFilesHook} changed. */
     long getPlansChanged();

@@ -238,6 +238,7 @@ final class SkippableFilesCache
             breaker.succeeded(planner);
             breaker.succeeded(ofPlanner);
             breaker.succeeded(ofTable);
+            tell(table, found);
             found.notes().stream().limit(MOST_NOTES).forEach(note -> log.info("skipbridge: {}: {}", table, note.length() > LONGEST_NOTE ? note.substring(0, LONGEST_NOTE) : note));
             return found;
         }
@@ -257,6 +258,19 @@ final class SkippableFilesCache
             broken(e.ofThisQuery() ? ofTable + "/" + e.code() : ofTable, table, e.code() + ": " + e.getMessage(), e.remedy());
         }
         return SkippableFiles.nothing();
+    }
+
+    private static void tell(String table, SkippableFiles found)
+    {
+        found.byIndex().forEach(Hooks.COUNTERS::excluded);
+        if (!found.byIndex().isEmpty()) {
+            String counts = found.byIndex().toString();
+            log.info("skipbridge: {}: files without a matching row by index: {}", table, counts.length() > LONGEST_NOTE ? counts.substring(0, LONGEST_NOTE) : counts);
+        }
+        if (found.unnamed() > 0) {
+            Hooks.COUNTERS.filesUnnamed.add(found.unnamed());
+            log.info("skipbridge: {}: {} of these files are read, because the planner's answer would be too long", table, found.unnamed());
+        }
     }
 
     private void broken(String what, String table, String why, String remedy)

@@ -9,12 +9,15 @@ import org.apache.hadoop.hive.ql.plan.ExprNodeFieldDesc;
 import org.apache.hadoop.hive.ql.plan.ExprNodeGenericFuncDesc;
 import org.apache.hadoop.hive.ql.udf.generic.GenericUDF;
 import org.apache.hadoop.hive.ql.udf.generic.GenericUDFBridge;
+import org.apache.hadoop.hive.ql.udf.generic.GenericUDFLower;
+import org.apache.hadoop.hive.ql.udf.generic.GenericUDFUpper;
 import org.apache.hadoop.hive.serde2.typeinfo.PrimitiveTypeInfo;
 import org.apache.hadoop.hive.serde2.typeinfo.TypeInfo;
 
 import java.math.BigDecimal;
 import java.util.Base64;
 import java.util.List;
+import java.util.Locale;
 
 /**
  * Writes Hive's filter as a typed tree, see docs/reference/predicates.md. Nothing is interpreted: functions are written by class name. A part that the
@@ -71,11 +74,22 @@ public final class ExpressionWriter
         }
         else if (node instanceof ExprNodeGenericFuncDesc) {
             ExprNodeGenericFuncDesc function = (ExprNodeGenericFuncDesc) node;
+            if (ofLocale(function.getGenericUDF())) {
+                opaque("a function of the locale " + Locale.getDefault());
+                return;
+            }
             call(name(function.getGenericUDF()), node.getTypeString(), function.getChildren(), depth);
         }
         else {
             opaque(node == null ? "null" : node.getClass().getSimpleName());
         }
+    }
+
+    /** Whether a function maps ASCII letters by the JVM's locale, as Turkish does: Hive's lower and upper use Java's default. */
+    private static boolean ofLocale(GenericUDF function)
+    {
+        return (function instanceof GenericUDFLower && !"I".toLowerCase().equals("i"))
+                || (function instanceof GenericUDFUpper && !"i".toUpperCase().equals("I"));
     }
 
     private void call(String name, String type, List<? extends ExprNodeDesc> arguments, int depth)

@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
@@ -141,6 +142,21 @@ final class FrameReader
         Map<String, String> values = new HashMap<>();
         for (int i = 0; i < size; i++) {
             values.put(string(), string());
+        }
+        return values;
+    }
+
+    Map<String, Long> longs()
+    {
+        byte key = i8();
+        byte value = i8();
+        int size = size();
+        if (size > 0 && (key != STRING || value != I64)) {
+            throw new ProtocolException("a map of types " + key + " and " + value + " where numbers were expected");
+        }
+        Map<String, Long> values = new LinkedHashMap<>();
+        for (int i = 0; i < size; i++) {
+            values.put(string(), i64());
         }
         return values;
     }

@@ -21,19 +21,23 @@ public final class SkippableFiles
     private final long known;
     private final Map<String, long[]> skipped;
     private final List<String> notes;
+    private final Map<String, Long> byIndex;
+    private final long unnamed;
 
-    private SkippableFiles(long generation, long known, Map<String, long[]> skipped, List<String> notes)
+    private SkippableFiles(long generation, long known, Map<String, long[]> skipped, List<String> notes, Map<String, Long> byIndex, long unnamed)
     {
         this.generation = generation;
         this.known = known;
         this.skipped = skipped;
         this.notes = notes;
+        this.byIndex = byIndex;
+        this.unnamed = unnamed;
     }
 
     /** Skips nothing. */
     public static SkippableFiles nothing()
     {
-        return new SkippableFiles(-1, 0, Collections.emptyMap(), Collections.emptyList());
+        return new SkippableFiles(-1, 0, Collections.emptyMap(), Collections.emptyList(), Collections.emptyMap(), 0);
     }
 
     static SkippableFiles read(FrameReader reader)
@@ -45,6 +49,8 @@ public final class SkippableFiles
         String root = "";
         ByteBuffer files = ByteBuffer.allocate(0);
         List<String> notes = Collections.emptyList();
+        Map<String, Long> byIndex = Collections.emptyMap();
+        long unnamed = 0;
         for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
             switch (id) {
                 case 1:
@@ -68,12 +74,18 @@ public final class SkippableFiles
                 case 9:
                     notes = reader.is(FrameReader.LIST) ? reader.strings() : notes;
                     break;
+                case 10:
+                    byIndex = reader.is(FrameReader.MAP) ? reader.longs() : byIndex;
+                    break;
+                case 11:
+                    unnamed = reader.is(FrameReader.I64) ? reader.i64() : unnamed;
+                    break;
                 default:
                     reader.skip();
             }
         }
         ProtocolException.require(protocol);
-        return new SkippableFiles(generation, known, unpack(root, files, count), notes);
+        return new SkippableFiles(generation, known, unpack(root, files, count), notes, byIndex, unnamed);
     }
 
     private static Map<String, long[]> unpack(String root, ByteBuffer packed, long count)
@@ -150,6 +162,18 @@ public final class SkippableFiles
     public long generation()
     {
         return generation;
+    }
+
+    /** How many files each index excludes, those that are not named too. */
+    public Map<String, Long> byIndex()
+    {
+        return byIndex;
+    }
+
+    /** The number of files that hold no matching row either and are read, because the answer would be too long. */
+    public long unnamed()
+    {
+        return unnamed;
     }
 
     /** Why an index was not used, with the remedy. */

@@ -18,6 +18,7 @@ import org.apache.hadoop.hive.ql.udf.generic.GenericUDF;
 import org.apache.hadoop.hive.ql.udf.generic.GenericUDFBetween;
 import org.apache.hadoop.hive.ql.udf.generic.GenericUDFBridge;
 import org.apache.hadoop.hive.ql.udf.generic.GenericUDFIn;
+import org.apache.hadoop.hive.ql.udf.generic.GenericUDFLower;
 import org.apache.hadoop.hive.ql.udf.generic.GenericUDFOPAnd;
 import org.apache.hadoop.hive.ql.udf.generic.GenericUDFOPEqual;
 import org.apache.hadoop.hive.ql.udf.generic.GenericUDFOPEqualNS;
@@ -41,6 +42,7 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
@@ -134,6 +136,26 @@ class TestExpressionWriter
     {
         String written = ExpressionWriter.document(Collections.singletonList(call(new GenericUDFOPEqual(), S, constant("string", "x\ud83d"))));
         assertTrue(written.contains("\"x\\ud83d\""), written);
+    }
+
+    @Test
+    void lettersOfAnotherLocaleAreNoFunctionOfThePlanners()
+            throws Exception
+    {
+        Locale held = Locale.getDefault();
+        try {
+            for (String language : new String[] {"tr", "en"}) {
+                Locale.setDefault(new Locale(language));
+                for (GenericUDF function : new GenericUDF[] {new GenericUDFLower(), new GenericUDFUpper()}) {
+                    ExprNodeDesc of = new ExprNodeGenericFuncDesc(TypeInfoUtils.getTypeInfoFromTypeString("string"), function, Collections.singletonList(S));
+                    JsonNode written = JSON.readTree(ExpressionWriter.document(Collections.singletonList(of))).get("expression");
+                    assertEquals(language.equals("tr"), written.has("opaque"), function.getClass().getName());
+                }
+            }
+        }
+        finally {
+            Locale.setDefault(held);
+        }
     }
 
     @Test

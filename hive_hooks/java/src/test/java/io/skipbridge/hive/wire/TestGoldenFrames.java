@@ -46,6 +46,8 @@ class TestGoldenFrames
             assertFalse(found.skips(file.get("path").asText(), size, modified + 1));
         }
         assertEquals(Collections.singletonList(said.at("/body/success/notes/0").asText()), found.notes());
+        assertEquals("{minmax=3, bloom(v)=1}", found.byIndex().toString());
+        assertEquals(2, found.unnamed());
         assertFalse(found.skips("file:///elsewhere", 10, 0));
     }
 

@@ -15,7 +15,7 @@ import java.time.Duration;
 final class PlanKeeper
         implements Closeable
 {
-    /** Far below {@code service.plan_ttl}. */
+    /** Far below the ten minutes after which the planner closes an idle plan. */
     static final Duration INTERVAL = Duration.ofSeconds(20);
 
     private static final Logger log = Logger.get(PlanKeeper.class);

@@ -64,6 +64,8 @@ import static io.trino.spi.type.TimestampType.TIMESTAMP_NANOS;
  */
 record ReadLeaf(Type type, Optional<UnaryOperator<Block>> conversion)
 {
+    /** Of any integer of 32 bits. Trino's reader also gives numbers that are too large for a decimal of fewer. */
+    private static final int DIGITS = 10;
     private static final LocalDate FIRST_DAY = LocalDate.of(1900, 1, 1);
 
     private interface Value<T>
@@ -86,7 +88,7 @@ record ReadLeaf(Type type, Optional<UnaryOperator<Block>> conversion)
         if (annotation instanceof DecimalLogicalTypeAnnotation decimal) {
             boolean toFloat = table instanceof RealType && isWhole(decimal);
             DecimalType read = DecimalType.createDecimalType(decimal.getPrecision(), decimal.getScale());
-            return toFloat || table instanceof VarcharType ? Optional.of(ofNumbers(column, read, (block, at) -> Decimals.readBigDecimal(read, block, at), table)) : Optional.empty();
+            return toFloat || table instanceof VarcharType || table instanceof DecimalType ? Optional.of(ofNumbers(column, read, (block, at) -> Decimals.readBigDecimal(read, block, at), table)) : Optional.empty();
         }
         if (!isInteger(stored)) {
             return table instanceof VarcharType text ? ofTexts(column, stored, text) : Optional.empty();
@@ -113,13 +115,13 @@ record ReadLeaf(Type type, Optional<UnaryOperator<Block>> conversion)
     {
         LogicalTypeAnnotation annotation = stored.getLogicalTypeAnnotation();
         if (annotation instanceof DecimalLogicalTypeAnnotation decimal) {
-            return table instanceof DecimalType || (isWhole(decimal) && isInteger(table));
+            return (table instanceof DecimalType type && !wraps(decimal, type)) || (isWhole(decimal) && isInteger(table));
         }
         return switch (stored.getPrimitiveTypeName()) {
             case BOOLEAN -> table instanceof BooleanType;
             case INT32 -> switch (table) {
                 case TinyintType _, SmallintType _, IntegerType _, BigintType _ -> bits(stored) <= Math.min(Integer.SIZE, bitsOf(table));
-                case DecimalType decimal -> isInteger(stored) && bits(stored) <= Integer.SIZE && decimal.isShort();
+                case DecimalType decimal -> isInteger(stored) && bits(stored) <= Integer.SIZE && decimal.isShort() && decimal.getPrecision() - decimal.getScale() >= DIGITS;
                 case DateType _ -> annotation instanceof DateLogicalTypeAnnotation || bits(stored) <= Integer.SIZE;
                 default -> false;
             };
@@ -135,6 +137,12 @@ record ReadLeaf(Type type, Optional<UnaryOperator<Block>> conversion)
             case BINARY -> table instanceof VarcharType || table instanceof CharType || table instanceof VarbinaryType;
             case FIXED_LEN_BYTE_ARRAY -> table instanceof VarbinaryType || (table instanceof VarcharType text && text.isUnbounded() && !(annotation instanceof Float16LogicalTypeAnnotation));
         };
+    }
+
+    /** Whether Trino's reader multiplies numbers by a power of ten without a look at the 64 bits that they have. */
+    private static boolean wraps(DecimalLogicalTypeAnnotation stored, DecimalType table)
+    {
+        return table.isShort() && stored.getPrecision() <= Decimals.MAX_SHORT_PRECISION && stored.getPrecision() + table.getScale() - stored.getScale() > Decimals.MAX_SHORT_PRECISION;
     }
 
     private static boolean isInteger(PrimitiveType stored)

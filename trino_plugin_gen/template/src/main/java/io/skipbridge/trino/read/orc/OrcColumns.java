@@ -2,12 +2,13 @@ package io.skipbridge.trino.read.orc;
 
 import io.skipbridge.trino.BridgeErrorCode;
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
+import io.skipbridge.trino.read.text.Conversion;
 import io.trino.orc.OrcColumn;
 import io.trino.orc.OrcReader;
 import io.trino.plugin.hive.coercions.TypeCoercer;
 import io.trino.spi.TrinoException;
 import io.trino.spi.block.Block;
-import io.trino.spi.block.BlockBuilder;
+import io.trino.spi.type.Type;
 
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -20,7 +21,6 @@ import java.util.function.UnaryOperator;
 import java.util.regex.Pattern;
 
 import static io.trino.plugin.hive.orc.OrcTypeTranslator.createCoercer;
-import static io.trino.spi.type.VarbinaryType.VARBINARY;
 
 /**
  * The columns of a file that a scan reads, found by position or by name as in Trino's hive connector.
@@ -34,23 +34,28 @@ record OrcColumns(int[] channelOfColumn, List<Channel> channels)
     private static final Pattern NAMELESS = Pattern.compile("_col\\d+");
     private static final List<String> TRANSACTIONAL = List.of("operation", "originaltransaction", "bucket", "rowid", "currenttransaction", "row");
 
-    /** @param coercer from the file's type to the table's */
-    record Channel(BridgeColumnHandle column, OrcColumn stored, Optional<TypeCoercer<?, ?>> coercer)
+    /**
+     * @param read in which the reader is asked for the values
+     * @param conversion from it to the table's type; empty if it is the table's
+     */
+    record Channel(BridgeColumnHandle column, OrcColumn stored, Type read, Optional<UnaryOperator<Block>> conversion)
     {
-        Optional<UnaryOperator<Block>> conversion()
+        static Channel of(String path, BridgeColumnHandle column, OrcColumn stored)
         {
-            return coercer.map(each -> each.getFromType() == VARBINARY ? block -> oneByOne(each, block) : each::apply);
-        }
-
-        /** Trino's coercer of binaries takes other bytes than the value's where the value does not begin the block. */
-        private static Block oneByOne(TypeCoercer<?, ?> coercer, Block block)
-        {
-            BlockBuilder all = coercer.getToType().createBlockBuilder(null, block.getPositionCount());
-            for (int i = 0; i < block.getPositionCount(); i++) {
-                Block one = coercer.apply(block.getSingleValueBlock(i));
-                all.append(one.getUnderlyingValueBlock(), one.getUnderlyingValuePosition(0));
+            Optional<TypeCoercer<?, ?>> coercer = OrcDecimals.wraps(stored, column.type())
+                    ? Optional.empty()
+                    : createCoercer(stored.getColumnType(), stored.getNestedColumns(), column.type()).map(each -> each);
+            Type asked = coercer.<Type>map(TypeCoercer::getFromType).orElse(column.type());
+            Type read = OrcDecimals.readAs(column.name(), stored, asked);
+            if (coercer.isEmpty()) {
+                return new Channel(column, stored, read, OrcDecimals.conversion(column.name(), read, asked));
             }
-            return all.build();
+            if (!read.equals(asked)) {
+                throw new TrinoException(
+                        BridgeErrorCode.TYPE_MISMATCH,
+                        "%s: column '%s' has decimals that are wider than those of %s, beside values of other types. Declare it as the file has it, or rewrite the file".formatted(path, column.name(), column.type().getDisplayName()));
+            }
+            return new Channel(column, stored, read, coercer.map(each -> Conversion.of(each)));
         }
     }
 
@@ -71,7 +76,7 @@ record OrcColumns(int[] channelOfColumn, List<Channel> channels)
             OrcColumn found = byName ? named.get(column.name()) : atPosition(path, stored, column);
             if (found != null) {
                 channelOfColumn[i] = channels.size();
-                channels.add(new Channel(column, found, createCoercer(found.getColumnType(), found.getNestedColumns(), column.type()).map(each -> each)));
+                channels.add(Channel.of(path, column, found));
             }
         }
         return new OrcColumns(channelOfColumn, channels);

@@ -13,7 +13,6 @@ import io.trino.orc.TupleDomainOrcPredicate.TupleDomainOrcPredicateBuilder;
 import io.trino.orc.metadata.ColumnMetadata;
 import io.trino.orc.metadata.StripeInformation;
 import io.trino.orc.metadata.statistics.ColumnStatistics;
-import io.trino.plugin.hive.coercions.TypeCoercer;
 import io.trino.spi.block.Block;
 import io.trino.spi.connector.SourcePage;
 import io.trino.spi.predicate.Domain;
@@ -59,9 +58,7 @@ final class OrcFileReader
     {
         AggregatedMemoryContext memory = newSimpleAggregatedMemoryContext();
         List<OrcColumns.Channel> channels = columns.channels();
-        List<Type> types = channels.stream()
-                .map(channel -> channel.coercer().<Type>map(TypeCoercer::getFromType).orElse(channel.column().type()))
-                .toList();
+        List<Type> types = channels.stream().map(OrcColumns.Channel::read).toList();
         SelectingPredicate selecting = new SelectingPredicate(trusted(columns, predicate), reader.getFooter().getFileStats().isPresent());
         OrcRecordReader records = reader.createRecordReader(
                 channels.stream().map(OrcColumns.Channel::stored).toList(),

@@ -11,6 +11,7 @@ import java.util.Locale;
 import java.util.function.Predicate;
 
 import static io.trino.spi.StandardErrorCode.GENERIC_INTERNAL_ERROR;
+import static io.trino.spi.StandardErrorCode.INVALID_CAST_ARGUMENT;
 import static io.trino.spi.StandardErrorCode.NOT_SUPPORTED;
 
 /** Turns any exception of a reader into an error that names the file. */
@@ -21,6 +22,9 @@ public final class ReadFailure
     /** Of a reader of Parquet. */
     static RuntimeException of(Throwable problem, String path)
     {
+        if (problem instanceof TrinoException e && e.getErrorCode().equals(INVALID_CAST_ARGUMENT.toErrorCode())) {
+            return otherType(path, e.getMessage(), e);
+        }
         return of(problem, path, "Parquet", e -> e instanceof ParquetCorruptionException || fromDecoder(e));
     }
 

@@ -99,7 +99,7 @@ public final class ObjectHeaders
         }
     }
 
-    /** As docs/reference/wire.md tells it, and bridge/splits/etags.py makes it. */
+    /** As docs/reference/wire.md tells it, and bridge/planner/splits/etags.py makes it. */
     static int hash(String etag)
     {
         String text = AROUND.matcher(etag).replaceAll("");

@@ -7,6 +7,7 @@ import io.trino.plugin.hive.coercions.CoercionUtils.CoercionContext;
 import io.trino.plugin.hive.coercions.TypeCoercer;
 import io.trino.plugin.hive.util.HiveCoercionPolicy;
 import io.trino.spi.block.Block;
+import io.trino.spi.block.BlockBuilder;
 import io.trino.spi.type.Type;
 import io.trino.spi.type.TypeManager;
 
@@ -15,6 +16,7 @@ import java.util.function.UnaryOperator;
 
 import static io.trino.plugin.hive.util.HiveTypeTranslator.toHiveType;
 import static io.trino.plugin.hive.util.HiveTypeUtil.getType;
+import static io.trino.spi.type.VarbinaryType.VARBINARY;
 
 /**
  * The conversion of a column from the type that a partition declares to that of the table: the one of Trino's hive connector.
@@ -22,7 +24,7 @@ import static io.trino.plugin.hive.util.HiveTypeUtil.getType;
  * @param stored the type in which files are read
  * @param function from that type to the table's; empty if values stay as they are
  */
-record Conversion(Type stored, Optional<UnaryOperator<Block>> function)
+public record Conversion(Type stored, Optional<UnaryOperator<Block>> function)
 {
     /** Of timestamps: that of the connector's columns. */
     private static final HiveTimestampPrecision PRECISION = HiveTimestampPrecision.MICROSECONDS;
@@ -50,6 +52,22 @@ record Conversion(Type stored, Optional<UnaryOperator<Block>> function)
         Optional<TypeCoercer<?, ?>> coercer = CoercionUtils.createCoercer(types, from, to, context).map(each -> each);
         return Optional.of(new Conversion(
                 coercer.<Type>map(TypeCoercer::getFromType).orElseGet(() -> getType(from, types, PRECISION)),
-                coercer.map(each -> each::apply)));
+                coercer.map(each -> of(each))));
+    }
+
+    /** Trino's coercer of binaries takes other bytes than the value's where the value does not begin the block. */
+    public static UnaryOperator<Block> of(TypeCoercer<?, ?> coercer)
+    {
+        if (coercer.getFromType() != VARBINARY) {
+            return coercer::apply;
+        }
+        return block -> {
+            BlockBuilder all = coercer.getToType().createBlockBuilder(null, block.getPositionCount());
+            for (int i = 0; i < block.getPositionCount(); i++) {
+                Block one = coercer.apply(block.getSingleValueBlock(i));
+                all.append(one.getUnderlyingValueBlock(), one.getUnderlyingValuePosition(0));
+            }
+            return all.build();
+        };
     }
 }

@@ -79,6 +79,10 @@ class TestReadField
         assertRefusesValue(LONG, SMALLINT, -32769L);
         assertEquals(List.of("-32768"), read(LONG, SMALLINT, -32768L));
         assertRefusesValue(LONG, VarcharType.createVarcharType(3), 1234L);
+        assertEquals(List.of("-9999.0"), read(INT, DecimalType.createDecimalType(5, 1), -9999L));
+        assertRefusesValue(INT, DecimalType.createDecimalType(5, 1), 10_000L);
+        assertRefusesValue(LONG, DecimalType.createDecimalType(18, 9), 1_000_000_000L);
+        assertTrue(field(INT, DecimalType.createDecimalType(18, 8)).conversion().isEmpty());
     }
 
     @Test

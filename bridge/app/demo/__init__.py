@@ -1,0 +1,1 @@
+"""`skipbridge demo`: real flights, a metastore, a planner and Trino."""

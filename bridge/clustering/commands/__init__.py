@@ -1,0 +1,1 @@
+"""What `skipbridge cluster` does: run, advise, watch, publish, revert, clean."""

@@ -1,0 +1,1 @@
+"""Clustering of Hudi tables by Hudi's own job."""

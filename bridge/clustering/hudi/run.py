@@ -1,0 +1,504 @@
+"""Clusters a Hudi table by Hudi's own clustering: schedules, executes, shows and cancels plans.
+
+The timeline is Hudi's, and only Hudi writes to it. Before Spark is started, this program looks at
+the timeline itself: what is not worth a plan, or cannot be executed, costs no Spark.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, repeat
+from pathlib import Path
+from typing import Any
+
+from bridge.clustering.hudi.lease import lease
+from bridge.clustering.hudi.planning import (
+    BEGUN,
+    DEFAULTS,
+    check_hudi,
+    kept_in_plan,
+    layout_of_clustering,
+    partition_options,
+    plan_options,
+    small_slices,
+    strategy_options,
+    table_options,
+    with_usual_of_hudi,
+)
+from bridge.clustering.hudi.spark import HudiFailed, HudiSpark, find_hudi_spark
+from bridge.clustering.planning.scheduling import Strategy
+from bridge.clustering.planning.triggers import Since, Triggers, due
+from bridge.formats.parquet.tail import count_rows
+from bridge.indexing.table import Say, open_indexed_table
+from bridge.kernel.config import Config
+from bridge.kernel.errors import (
+    InvalidConfiguration,
+    InvalidRequest,
+    TableChanged,
+    UnsupportedTable,
+)
+from bridge.kernel.threads import Threads
+from bridge.runtime.compose import index_root
+from bridge.storage.port import Storage
+from bridge.storage.uri import canonical, join
+from bridge.table.hudi.files.file_slices import FileSlices
+from bridge.table.hudi.files.file_system_view import FileSystemView
+from bridge.table.hudi.open_tables import OpenTable, OpenTables
+from bridge.table.hudi.table_config import parse_properties
+from bridge.table.hudi.timeline.clusterings import HudiClustering, clusterings
+from bridge.table.model import CatalogTable
+
+NAME = "hudi"
+_READERS = 16
+_CLOCKS = dt.timedelta(minutes=5)
+"""By which the clocks of two writers may differ."""
+
+
+def is_hudi(table: CatalogTable) -> bool:
+    return table.table_format == NAME
+
+
+@dataclass(slots=True)
+class _Opened:
+    """A Hudi table as it is now."""
+
+    config: Config
+    storage: Storage
+    table: CatalogTable
+    source: OpenTable
+    view: FileSystemView
+    plans: list[HudiClustering]
+
+    @staticmethod
+    def of(config: Config, storage: Storage, table: CatalogTable) -> _Opened:
+        source = OpenTables().get(storage, table.location)
+        view = source.view()
+        return _Opened(config, storage, table, source, view, clusterings(view))
+
+    def reload(self) -> None:
+        self.view = self.source.view()
+        self.plans = clusterings(self.view)
+
+    @property
+    def slices(self) -> FileSlices:
+        return self.source.slices(self.view)
+
+    def plan(self, instant: str) -> HudiClustering:
+        """Errors: InvalidRequest: there is no such plan."""
+        for each in self.plans:
+            if each.instant.requested == instant:
+                return each
+        raise InvalidRequest(
+            f"the timeline of {self.table.name} has no clustering {instant}",
+            f"skipbridge cluster show {self.table.name}",
+        )
+
+    def check(self) -> None:
+        """Errors: UnsupportedTable."""
+        history = self.source.schema_history(self.view)
+        check_hudi(self.view, self.slices, history is not None and not history.is_stable)
+
+    def call(self, command: str, options: dict[str, str], **more: Any) -> dict[str, Any]:
+        """Runs a command of Hudi's in Spark.
+
+        Errors:
+            EnvironmentMissing, InvalidConfiguration, ArtifactUnavailable, HudiFailed.
+        """
+        spark = self._spark()
+        hudi, settings = _properties(self.config)
+        every = {**DEFAULTS, **hudi, **table_options(self.view.config), **options}
+        return spark.call(command, _hadoop(self.table.location), every, spark=settings, **more)
+
+    def _spark(self) -> HudiSpark:
+        return find_hudi_spark(
+            self.config.text("hudi.spark"),
+            self.config.text("hudi.bundle"),
+            self.view.config.version,
+        )
+
+
+def schedule(
+    config: Config,
+    storage: Storage,
+    table: CatalogTable,
+    strategy: Strategy,
+    *,
+    begin: bool = False,
+) -> dict[str, Any]:
+    """Has Hudi save a plan for the partitions that are worth one; see `jobs.cluster.schedule`.
+
+    Errors:
+        UnsupportedTable, InvalidRequest, ColumnNotFound, InvalidConfiguration.
+        EnvironmentMissing, ArtifactUnavailable, HudiFailed.
+    """
+    strategy = with_usual_of_hudi(strategy)
+    found = _Opened.of(config, storage, table)
+    found.check()
+    names = _column_names(found.view)
+    options = strategy_options(strategy, table, names)
+    slices = found.slices
+    chosen = small_slices(found.view, slices, strategy, found.plans)
+    if not chosen:
+        return _nothing(found.table, strategy)
+    _check_clock(found.view)
+    kept = kept_in_plan(strategy, options, begin)
+    options |= partition_options(chosen, slices.partitions)
+    instant = found.call("schedule", options, extra=kept)["instant"]
+    if instant is None:
+        return _nothing(found.table, strategy)
+    found.reload()
+    return shown(found.table, found.plan(instant))
+
+
+def run(
+    config: Config, storage: Storage, table: CatalogTable, instant: str | None
+) -> dict[str, Any]:
+    """Has Hudi execute a plan.
+
+    A plan that is inflight is executed only if it is named, since another process may be at it:
+    Hudi first deletes what that one has written.
+
+    Args:
+        instant: None: the oldest plan that waits.
+
+    Errors:
+        InvalidRequest: no such plan, or none waits.
+        UnsupportedTable, FileCorrupt, EnvironmentMissing, ArtifactUnavailable, HudiFailed.
+        ClusteringPending: another process is at it.
+        TableChanged: the timeline does not show it as completed afterwards.
+
+    With `clustering.verify` the numbers of rows are compared afterwards.
+    """
+    found = _Opened.of(config, storage, table)
+    plan = _oldest(found) if instant is None else found.plan(instant)
+    instant = plan.instant.requested
+    began = time.monotonic()
+    old = _old_bytes(found.slices, plan)
+    rows = 0
+    if plan.commit is None:
+        found.check()
+        _check_places(found, plan)
+        with lease(storage, index_root(config, table), instant):
+            found.reload()  # another process may have begun or ended it meanwhile
+            if found.plan(instant).state == plan.state:
+                rows = int(found.call("run", plan_options(plan), instant=instant)["rows"])
+        found.reload()
+        plan = found.plan(instant)
+    if plan.commit is None:
+        raise TableChanged(
+            f"the clustering {instant} of {table.name} was executed, and it is {plan.state}",
+            f"skipbridge cluster show {table.name}",
+        )
+    if rows and config.flag("clustering.verify"):
+        _check_rows(found, plan)
+    return {
+        "table": str(table.name),
+        "instant": instant,
+        "state": plan.state,
+        "generation": -1,
+        "old_files": sum(map(len, plan.commit.replaced.values())),
+        "new_files": len(plan.commit.names),
+        "old_bytes": old,
+        "new_bytes": sum(plan.commit.sizes),
+        "rows": rows,
+        "rejected": [],
+        "seconds": round(time.monotonic() - began, 3),
+    }
+
+
+def show(
+    config: Config, storage: Storage, table: CatalogTable, instant: str | None
+) -> list[dict[str, Any]]:
+    """The clusterings of the timeline; see `jobs.cluster.show`."""
+    found = _Opened.of(config, storage, table)
+    if instant is None:
+        return [shown(table, plan) for plan in found.plans]
+    return [shown(table, found.plan(instant), storage)]
+
+
+def cancel(config: Config, storage: Storage, table: CatalogTable, instant: str) -> dict[str, Any]:
+    """Has Hudi roll back a plan that is not completed.
+
+    Errors:
+        InvalidRequest: no such plan, or it is completed.
+        EnvironmentMissing, ArtifactUnavailable, HudiFailed, TableChanged.
+    """
+    found = _Opened.of(config, storage, table)
+    _refuse_completed(found, instant)
+    with lease(storage, index_root(config, table), instant):
+        found.reload()  # who held the lease may have completed it
+        _refuse_completed(found, instant)
+        found.call("cancel", {}, instant=instant)
+    found.reload()
+    left = next((each for each in found.plans if each.instant.requested == instant), None)
+    if left is not None:
+        raise TableChanged(
+            f"Hudi has rolled back the clustering {instant} of {table.name}, and it is "
+            f"{left.state}",
+            f"skipbridge cluster show {table.name}",
+        )
+    return {"table": str(table.name), "instant": instant, "state": "cancelled"}
+
+
+def _refuse_completed(found: _Opened, instant: str) -> None:
+    """Hudi would roll back a completed clustering, too. Errors: InvalidRequest."""
+    if found.plan(instant).commit is not None:
+        name = found.table.name
+        raise InvalidRequest(
+            f"the clustering {instant} of {name} is completed, and cannot be cancelled",
+            "the table's rows are the same as before; Hudi's restore goes back to older files",
+        )
+
+
+def cluster_if_due(
+    config: Config,
+    table: str,
+    strategy: Strategy,
+    triggers: Triggers,
+    *,
+    as_before: bool,
+    say: Say,
+) -> dict[str, Any] | None:
+    """Schedules and executes a plan if a trigger says so; see `jobs.cluster_watch`.
+
+    A plan that was made to be executed at once, and was not begun, is executed first. Commits are
+    those of the table's timeline.
+    """
+    with open_indexed_table(config, table) as (storage, _, target, _):
+        strategy = with_usual_of_hudi(strategy)
+        found = _Opened.of(config, storage, target)
+        for plan in found.plans:
+            if plan.state == "inflight":
+                say(
+                    f"{table}: clustering {plan.instant.requested} is inflight; if its process has "
+                    f"died: skipbridge cluster run {table} {plan.instant.requested}"
+                )
+            elif plan.state == "requested" and plan.extra.get(BEGUN):
+                return run(config, storage, target, plan.instant.requested)
+        done = [plan for plan in found.plans if plan.commit is not None]
+        if as_before and done:
+            last = layout_of_clustering(done[-1])
+            strategy = replace(strategy, layout=last.layout, columns=last.columns)
+        why = due(triggers, _since(found, strategy, done))
+        if not why:
+            return None
+        made = schedule(config, storage, target, strategy, begin=True)
+        if made["instant"] is None:
+            return None
+        say(f"{table}: clustered after {why}, by plan {made['instant']}")
+        return run(config, storage, target, made["instant"])
+
+
+def _since(found: _Opened, strategy: Strategy, done: Sequence[HudiClustering]) -> Since:
+    """What has happened since the last clustering that was completed."""
+    own = {plan.instant.requested for plan in done}
+    last = max(own, default="")
+    commits = sum(i > last and i not in own for i in found.view.timeline.completed)
+    small = sum(small_slices(found.view, found.slices, strategy, found.plans).values())
+    if not done:
+        return Since(commits, small, None)
+    return Since(commits, small, max(0.0, time.time() - done[-1].instant.modified / 1e6))
+
+
+def shown(
+    table: CatalogTable, plan: HudiClustering, storage: Storage | None = None
+) -> dict[str, Any]:
+    """A clustering as plain values, in the form of `jobs.cluster.show`.
+
+    Args:
+        storage: tells the sizes of files and their groups; None: they are left out.
+    """
+    order = layout_of_clustering(plan)
+    slices, commit = plan.slices, plan.commit
+    found: dict[str, Any] = {
+        "table": str(table.name),
+        "instant": plan.instant.requested,
+        "layout": order.layout,
+        "columns": list(order.columns),
+        "grouping": "size",
+        "groups": len(plan.groups),
+        "partitions": len({each.partition for each in slices}),
+        "old_files": len(slices),
+        "new_files": len(commit.names) if commit else sum(g.outputs for g in plan.groups),
+        "bytes": None,
+        "state": plan.state,
+        "groups_done": len(plan.groups) if commit else 0,
+    }
+    if storage is not None:
+        sizes = {each.base: _size(storage, each.base) for each in slices if each.base}
+        found["bytes"] = sum(sizes.values())
+        found["plan"] = [
+            {
+                "id": number,
+                "partition": group.slices[0].partition if group.slices else "",
+                "outputs": group.outputs,
+                "metrics": [],
+                "files": [
+                    {
+                        "path": canonical(each.base) if each.base else each.file_id,
+                        "size": sizes.get(each.base, 0),
+                        "logs": each.logs,
+                    }
+                    for each in group.slices
+                ],
+            }
+            for number, group in enumerate(plan.groups)
+        ]
+    return found
+
+
+def _size(storage: Storage, uri: str) -> int:
+    """Of a file; 0 if it was cleaned up."""
+    found = storage.stat(canonical(uri))
+    return 0 if found is None else found.size
+
+
+def _nothing(table: CatalogTable, strategy: Strategy) -> dict[str, Any]:
+    return {
+        "table": str(table.name),
+        "instant": None,
+        "layout": strategy.layout,
+        "columns": list(strategy.columns),
+        "grouping": "size",
+        "groups": 0,
+        "partitions": 0,
+        "old_files": 0,
+        "new_files": 0,
+        "bytes": 0,
+    }
+
+
+def _oldest(found: _Opened) -> HudiClustering:
+    """Errors: InvalidRequest: no plan waits."""
+    for plan in found.plans:
+        if plan.state == "requested":
+            return plan
+    name = found.table.name
+    inflight = [plan.instant.requested for plan in found.plans if plan.state == "inflight"]
+    if inflight:
+        raise InvalidRequest(
+            f"the clustering {inflight[0]} of {name} is inflight, and no other plan waits",
+            f"if the process that executed it has died: skipbridge cluster run {name} "
+            f"{inflight[0]}",
+        )
+    raise InvalidRequest(
+        f"no clustering plan of {name} waits",
+        f"skipbridge cluster schedule {name}, or run {name} --now",
+    )
+
+
+def _old_bytes(slices: FileSlices, plan: HudiClustering) -> int:
+    """Of the base files that are replaced, as far as they are still there."""
+    wanted = {(each.partition, each.file_id) for each in plan.slices}
+    paths = (slices.partitions[i] for i in slices.partition.tolist())
+    every = zip(paths, slices.file_ids.to_pylist(), slices.base_sizes.tolist(), strict=True)
+    return sum(size for path, file_id, size in every if (path, file_id) in wanted)
+
+
+def _check_rows(found: _Opened, plan: HudiClustering) -> None:
+    """Compares the numbers of rows in old and new base files; logs change them, so not with logs.
+
+    Errors:
+        HudiFailed: they differ. The clustering is committed.
+    """
+    commit = plan.commit
+    assert commit is not None
+    if any(each.logs or not each.base for each in plan.slices):
+        return
+    owners = chain.from_iterable(map(repeat, commit.partitions, commit.counts))
+    new = [
+        join(join(found.table.location, partition) if partition else found.table.location, name)
+        for partition, name in zip(owners, commit.names, strict=True)
+    ]
+
+    def count(uri: str) -> int | None:
+        state = found.storage.stat(uri)
+        if state is None:
+            return None  # a cleaner was faster
+        return count_rows(found.storage, uri, state.size)
+
+    with Threads(_READERS, "read") as pool:
+        old = list(pool.map(count, [canonical(each.base) for each in plan.slices]))
+        now = list(pool.map(count, new))
+    if None in old or None in now:
+        return
+    before, after = (sum(filter(None, each)) for each in (old, now))
+    if before != after:
+        raise HudiFailed(
+            f"the clustering {plan.instant.requested} of {found.table.name} is committed, and "
+            f"replaced {before:,} rows by {after:,}",
+            "stop cleaning, and restore the table to the instant before with Hudi",
+        )
+
+
+def _check_places(found: _Opened, plan: HudiClustering) -> None:
+    """Refuses a plan of files elsewhere: a table that was copied still names the old place.
+
+    Errors:
+        InvalidRequest.
+    """
+    for each in plan.slices:
+        if each.base and not canonical(each.base).startswith(f"{found.table.location}/"):
+            raise InvalidRequest(
+                f"the clustering {plan.instant.requested} is of {each.base}, which is not in "
+                f"{found.table.location}",
+                f"skipbridge cluster cancel {found.table.name} {plan.instant.requested}",
+            )
+
+
+def _check_clock(view: FileSystemView) -> None:
+    """Refuses to name an instant that sorts before those that exist.
+
+    Errors:
+        UnsupportedTable.
+    """
+    newest = max((i.requested for i in view.timeline.instants), default="")
+    utc = view.config.timeline_zone == "UTC"
+    now = dt.datetime.now(dt.UTC if utc else None).replace(tzinfo=None) + _CLOCKS
+    if newest > f"{now:%Y%m%d%H%M%S}999":
+        raise UnsupportedTable(
+            f"the newest instant {newest} of {view.config.base} lies in the future of this "
+            f"process, where it is {now - _CLOCKS:%Y-%m-%d %H:%M}: its writers have another time "
+            "zone",
+            "set TZ to the zone of the table's writers",
+        )
+
+
+def _column_names(view: FileSystemView) -> list[str]:
+    """Of the top-level columns as the schema spells them."""
+    text = view.schema()
+    return [field["name"] for field in json.loads(text)["fields"]] if text else []
+
+
+def _properties(config: Config) -> tuple[dict[str, str], dict[str, str]]:
+    """The options of Hudi and the settings of Spark in the file that `hudi.properties` names.
+
+    Errors:
+        InvalidConfiguration: it cannot be read, or holds something else.
+    """
+    place = config.text("hudi.properties")
+    if not place:
+        return {}, {}
+    try:
+        held = parse_properties(Path(place).expanduser().read_bytes())
+    except OSError as error:
+        raise InvalidConfiguration(
+            f"hudi.properties is {place}: {error.strerror}", "name a file of properties"
+        ) from error
+    hudi = {key: held[key] for key in held if key.startswith("hoodie.")}
+    spark = {key: held[key] for key in held if key.startswith("spark.")}
+    strange = sorted(held.keys() - hudi.keys() - spark.keys())
+    if strange:
+        raise InvalidConfiguration(
+            f"{place} has the property {strange[0]}", "give properties of hoodie. and spark. alone"
+        )
+    return hudi, spark
+
+
+def _hadoop(location: str) -> str:
+    """A location as Hadoop's file systems take it."""
+    return location.replace("s3://", "s3a://", 1) if location.startswith("s3://") else location

@@ -1,0 +1,1 @@
+"""Which files a plan rewrites, in which order, and what queries gain by it."""

@@ -1,0 +1,1 @@
+"""Rewrites the files of one group, and checks the rows."""

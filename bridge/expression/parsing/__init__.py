@@ -1,0 +1,1 @@
+"""Text to predicates: conditions, literals, dates, patterns."""

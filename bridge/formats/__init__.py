@@ -1,0 +1,1 @@
+"""File formats: recognise a file, describe it, collect its index entry, read its rows."""

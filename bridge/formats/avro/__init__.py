@@ -1,0 +1,1 @@
+"""Avro: everything that is known of the format."""

@@ -1,0 +1,31 @@
+"""CSV in Hive's OpenCSVSerde: indexed by one pass over its values."""
+
+from bridge.formats.column_chunks import ColumnChunks
+from bridge.formats.file_format import FileFormat, HiveClasses
+from bridge.formats.lines.recipe import Recipe
+from bridge.formats.lines.text_lines import is_whole
+from bridge.storage.port import Storage
+
+
+def _chunks(storage: Storage, uri: str, size: int, recipe: Recipe) -> ColumnChunks:
+    from bridge.formats.lines.delimited_columns import csv_columns
+
+    return csv_columns(storage, uri, size, recipe)
+
+
+FORMAT = FileFormat(
+    name="csv",
+    spelled="CSV",
+    hive=HiveClasses(
+        input_formats=("org.apache.hadoop.mapred.TextInputFormat",),
+        output_format="org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
+        serdes=("org.apache.hadoop.hive.serde2.OpenCSVSerde",),
+        hook="io.skipbridge.hive.BridgeTextInputFormat",
+    ),
+    splittable=True,
+    whole=is_whole,
+    described=True,
+    trino_reader="csv",
+    chunks=_chunks,
+    index_kinds=True,
+)

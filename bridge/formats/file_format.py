@@ -1,0 +1,118 @@
+"""The interface of file formats: how files are recognised, described, indexed and read.
+
+A format is one file: an instance of `FileFormat` named ``FORMAT`` in `bridge.formats`, or an
+entry point elsewhere, see docs/extending.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from bridge.formats.column_chunks import ChunkReader, ValueReader
+from bridge.formats.rows import Rows
+from bridge.formats.statistics import FileStatistics
+from bridge.storage.port import Storage
+
+SchemaReader = Callable[[Storage, str, int], pa.Schema]
+"""Called with the storage, a file's URI and its size in bytes."""
+StatisticsReader = Callable[[Storage, str, int], FileStatistics]
+"""Called with the storage, a file's URI and its size in bytes.
+
+The law: the statistics of a column hold for the values that every engine reads from the file. What
+is not certain is left unknown, and the file is read. Errors: FileCorrupt for a file that is damaged
+or of another format; FileUnreadable, StorageFailure.
+"""
+
+RowReader = Callable[[Any, str, Sequence[str], Sequence[str]], Iterator[Rows]]
+"""Called with a file object for pyarrow, the file's URI, the requested columns, and all data
+columns of the table (for files that identify columns by position). Yields the requested columns
+that the file has, under the requested names. Errors: FileCorrupt, and those of Arrow.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class HiveClasses:
+    """The Java classes by which the metastore's storage descriptor names a format.
+
+    Attributes:
+        input_formats: full names. New tables get the first one; the others are older names.
+        output_format: full name, for new tables.
+        serdes: full names. New tables get the first one.
+        hook: skipbridge's input format, which extends these and reads only files that may match;
+            None if Hive cannot be hooked for this format.
+    """
+
+    input_formats: tuple[str, ...]
+    output_format: str
+    serdes: tuple[str, ...]
+    hook: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileFormat:
+    """A file format and its capabilities.
+
+    Attributes:
+        name: the name in tables, plans and on the wire, in lower case.
+        spelled: the name in messages.
+        hive: its classes in Hive; None if no table of the metastore can have this format.
+        begins: the first bytes of its files. A file that starts with them but is not recognised is
+            reported as damaged.
+        recognise: whether a file has this format, from its first 512 and last 64 bytes (fewer if
+            the file is shorter); None if the bytes cannot tell.
+        read_schema: reads the columns of one file; None if a table's schema cannot be inferred from
+            files. Errors: FileCorrupt, and those of Arrow.
+        read_rows: reads the rows of one file for the Python API; None if it cannot read them.
+        in_child: whether ``read_rows`` runs in a child process, because a damaged file may end the
+            library that reads the files, or state any amount of memory.
+        statistics: opens a reader of statistics, which one thread uses for some files; None if its
+            files hold none.
+        chunks: reads typed columns in one pass, for files whose meaning the table declares. A
+            format without ``statistics`` and ``chunks`` cannot be indexed.
+        tail: bytes at a file's end that the statistics reader reads first; None: it reads all of
+            the file. Builders fetch them ahead for many files at once.
+        values: reads statistics, and passes the values of columns on in the same pass. It runs in a
+            child process, because the library that reads the files may crash.
+        index_kinds: whether indexes other than min/max can be built: with ``chunks``, ``values``,
+            or a reader that returns a `bridge.formats.parquet.statistics.Footer`.
+        by_position: whether engines may find a column by its position instead of its name. The
+            reader then gives each column a position and exactly one leaf; see
+            `bridge.index.reading.column_resolution`.
+        splittable: whether engines may read a byte range of a file. Large files are then split.
+        whole: whether a file is never split although the format can be, from the properties of its
+            reader and its path; None: all may be split.
+        described: whether readers are told what the metastore says of the files: SerDe, input
+            format, their parameters, columns; see `bridge.metastore.reader_properties`.
+        trino_reader: the name of the connector's reader; None: Trino refuses tables of this format.
+        of_slices: a table format names it for its file slices or their logs; no table is stored in
+            it.
+    """
+
+    name: str
+    spelled: str
+    hive: HiveClasses | None = None
+    begins: tuple[bytes, ...] = ()
+    recognise: Callable[[bytes, bytes], bool] | None = None
+    read_schema: SchemaReader | None = None
+    read_rows: RowReader | None = None
+    in_child: bool = False
+    statistics: Callable[[], StatisticsReader] | None = None
+    chunks: ChunkReader | None = None
+    values: ValueReader | None = None
+    tail: int | None = None
+    index_kinds: bool = False
+    by_position: bool = False
+    splittable: bool = False
+    whole: Callable[[Mapping[str, str], str], bool] | None = None
+    described: bool = False
+    trino_reader: str | None = None
+    of_slices: bool = False
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether min/max can be built for its files."""
+        return self.statistics is not None or self.chunks is not None

@@ -1,0 +1,52 @@
+"""A Parquet file, or a block of a log that is one, as an Arrow table in the types of a schema."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+import pyarrow as pa
+
+from bridge.formats.hudi.by_id import FileColumns, column_of
+from bridge.formats.hudi.fit import fit
+from bridge.formats.hudi.times import Times, repair_times, times_of_columns
+from bridge.formats.rows_in_child import rows_of
+from bridge.storage.port import Storage
+
+
+def parquet_table(
+    storage: Storage,
+    uri: str,
+    size: int,
+    schema: pa.Schema,
+    by_id: FileColumns = MappingProxyType({}),
+    times: Times = MappingProxyType({}),
+) -> pa.Table:
+    """All rows; a column that the file lacks is NULL.
+
+    Args:
+        storage: of the file; see `bridge.storage.child.storage_in_memory`.
+        by_id: columns that the file has under other names or types.
+        times: units of the table's times, by which the file's columns of the same names are read.
+
+    Errors:
+        FileCorrupt, SchemaConflict, StorageFailure; Arrow's own of a damaged file.
+    """
+    own = [column_of(by_id, field.name) for field in schema]
+    names = [column.name for column in own if column is not None]
+    if times:
+        pairs = zip(own, schema, strict=True)
+        times = times_of_columns(
+            times, {column.name: field.type for column, field in pairs if column}
+        )
+    batches = []
+    read = rows_of(storage, uri, size, "parquet", names, names, nanoseconds=False)
+    for found, rows in read:
+        held = {n: repair_times(a, times.get(n.lower()), n, uri) for n, a in found.items()}
+        columns = [
+            fit(held[column.name], field.type, field.name, uri, column)
+            if column is not None and column.name in held
+            else pa.nulls(rows, field.type)
+            for field, column in zip(schema, own, strict=True)
+        ]
+        batches.append(pa.RecordBatch.from_arrays(columns, schema=schema))
+    return pa.Table.from_batches(batches, schema)

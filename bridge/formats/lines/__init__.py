@@ -1,0 +1,1 @@
+"""Formats of text: CSV, JSON, plain lines, and their compression."""

@@ -1,0 +1,1 @@
+"""ORC: everything that is known of the format."""

@@ -1,0 +1,1 @@
+"""Parquet: everything that is known of the format."""

@@ -1,0 +1,210 @@
+"""What a footer says of a file's columns to readers that find them by name: paths, types, rows.
+
+Such readers find columns by a mapping of names, and read values by the file's types. What they
+would read wrongly can be found here, before they read: a column without its name in the mapping
+reads as NULL, a unit or a sign that differs as another value.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+from bridge.formats.parquet.footer import Speller, Spelling
+from bridge.formats.parquet.statistics import hybrid_calendar, stored_type
+from bridge.formats.parquet.tail import open_footer, read_tail
+from bridge.formats.parquet.thrift_compact import (
+    I32,
+    STRUCT,
+    Fields,
+    optional_field,
+    read_count,
+    read_fields,
+    read_list_head,
+)
+from bridge.formats.parquet.writers import doubts_about, writer_of
+from bridge.formats.physical_column import PhysicalType
+from bridge.kernel.bounded_cache import BoundedCache
+from bridge.kernel.errors import FileCorrupt
+from bridge.storage.port import FileStat, Storage
+
+_DAYS_1900, _MICROS = -25_567, 86_400_000_000
+_MOST_SCHEMAS = 1000
+_LIST, _MAP = (3,), (1, 2)
+"""Converted types; the logical types are 3 and 2."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredColumn:
+    """A leaf of a file.
+
+    Attributes:
+        path: the names as stored; below lists ``element``, below maps ``key`` and ``value``.
+        plain: its lists and maps have the levels that the format asks for.
+    """
+
+    path: tuple[str, ...]
+    type: PhysicalType
+    plain: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredSchema:
+    """The leaves of a file; files of one schema share one object.
+
+    Attributes:
+        numbered: columns have field ids, by which clients find them instead of by name.
+    """
+
+    columns: tuple[StoredColumn, ...]
+    numbered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file.
+
+    Attributes:
+        rows: -1 if its writer's number is not believed.
+        old: a column with times before 1900 in the old calendar, which clients read as they are.
+    """
+
+    schema: StoredSchema
+    rows: int
+    old: tuple[str, ...] = ()
+
+
+class StoredFileReader:
+    """Reads footers; safe for threads."""
+
+    def __init__(self) -> None:
+        self._schemas: BoundedCache[bytes, StoredSchema] = BoundedCache(_MOST_SCHEMAS)
+        self._local = threading.local()
+
+    def read(self, storage: Storage, file: FileStat) -> StoredFile:
+        """Errors: FileCorrupt, FileUnreadable, StorageFailure."""
+        speller = getattr(self._local, "speller", None)
+        if speller is None:
+            speller = self._local.speller = Speller()
+        tail = read_tail(storage, file.uri, file.size)
+        length = int.from_bytes(tail[-8:-4], "little")
+        spelled = speller.read(tail[len(tail) - 8 - length : len(tail) - 8], file.uri)
+        raw = spelled.schema.spelled
+        schema = self._schemas.load(raw, lambda: _schema(raw, tail, file.uri))
+        doubts = doubts_about(writer_of(spelled.end.created_by, spelled.end.keys))
+        old = _old(schema, spelled) if hybrid_calendar(spelled.end) else ()
+        return StoredFile(schema, -1 if doubts.rows else spelled.rows, old)
+
+
+def _old(schema: StoredSchema, spelled: Spelling) -> tuple[str, ...]:
+    """A column whose bounds show times before 1900."""
+    for i, column in enumerate(schema.columns):
+        floor = {"date": _DAYS_1900, "timestamp": _DAYS_1900 * _MICROS}.get(column.type.logical)
+        if floor is None or column.type.physical == "INT96":
+            continue
+        for _, chunks in spelled.groups:
+            lower = chunks[i].lower or chunks[i].old_lower
+            if lower and int.from_bytes(lower, "little", signed=True) < floor:
+                return column.path
+    return ()
+
+
+def _schema(raw: bytes, tail: bytes, uri: str) -> StoredSchema:
+    """The schema at the start of a footer that was parsed before."""
+    _, at = read_count(raw, 1)
+    _, count, at = read_list_head(raw, at + 1)
+    elements: list[Fields] = []
+    for _ in range(count):
+        fields, at = read_fields(raw, at)
+        elements.append(fields)
+    leaves = _Tree(elements).leaves
+    known = open_footer(tail, uri).schema
+    if len(known) != len(leaves):
+        raise FileCorrupt(f"{uri}: the schema is damaged: its tree is invalid", "rewrite the file")
+    types = [stored_type(known.column(i)) for i in range(len(known))]
+    columns = tuple(
+        StoredColumn(path, type, plain) for (path, plain), type in zip(leaves, types, strict=True)
+    )
+    return StoredSchema(columns, any(9 in element for element in elements[1:]))
+
+
+class _Tree:
+    """The tree of a schema's elements, and the leaves met so far."""
+
+    def __init__(self, elements: list[Fields]) -> None:
+        self._elements = elements
+        self.leaves: list[tuple[tuple[str, ...], bool]] = []
+        place = 1
+        while place < len(elements):
+            place = self._walk(place, (), True)
+
+    def _walk(self, place: int, parents: tuple[str, ...], plain: bool) -> int:
+        """Adds the leaves at and below an element; returns the place after them."""
+        element = self._elements[place]
+        name, children = _name(element), _children(element)
+        plain = plain and element[3][1] != 2  # repeated, and no part of a list or map
+        path = (*parents, name)
+        if not children:
+            self.leaves.append((path, plain))
+            return place + 1
+        if _annotated(element, _LIST, 3):
+            return self._list(place, path, plain)
+        if _annotated(element, _MAP, 2):
+            return self._map(place, path, plain)
+        place += 1
+        for _ in range(children):
+            place = self._walk(place, path, plain)
+        return place
+
+    def _list(self, place: int, path: tuple[str, ...], plain: bool) -> int:
+        """A list has one repeated group, and that one element."""
+        inner = _name(self._elements[place + 1])
+        if self._repeats(place, 1) and inner not in ("array", f"{path[-1]}_tuple"):
+            return self._inner(place + 2, (*path, "element"), plain)
+        return self._others(place, (*path, "element"))
+
+    def _map(self, place: int, path: tuple[str, ...], plain: bool) -> int:
+        if self._repeats(place, 2):
+            after = self._inner(place + 2, (*path, "key"), plain)
+            return self._inner(after, (*path, "value"), plain)
+        return self._others(place, (*path, "key"))
+
+    def _repeats(self, place: int, children: int) -> bool:
+        """Whether an element holds one repeated group alone, and this so many others."""
+        repeated = self._elements[place + 1]
+        alone = _children(self._elements[place]) == 1 and repeated[3][1] == 2
+        return alone and _children(repeated) == children
+
+    def _inner(self, place: int, path: tuple[str, ...], plain: bool) -> int:
+        """What a list or map holds, under the name that Iceberg gives it."""
+        first, depth = len(self.leaves), len(path)
+        after = self._walk(place, path[:-1], plain)
+        self.leaves[first:] = [((*path, *held[depth:]), ok) for held, ok in self.leaves[first:]]
+        return after
+
+    def _others(self, place: int, path: tuple[str, ...]) -> int:
+        """Leaves below a list or map of other levels."""
+        left = _children(self._elements[place])
+        place += 1
+        while left:
+            children = _children(self._elements[place])
+            if not children:
+                self.leaves.append((path, False))
+            left += children - 1
+            place += 1
+        return place
+
+
+def _name(element: Fields) -> str:
+    name: bytes = element[4][1]
+    return name.decode()
+
+
+def _children(element: Fields) -> int:
+    return 0 if 1 in element else int(optional_field(element, 5, I32, "a number") or 0)
+
+
+def _annotated(element: Fields, converted: tuple[int, ...], logical: int) -> bool:
+    if optional_field(element, 6, I32, "a type") in converted:
+        return True
+    return logical in (optional_field(element, 10, STRUCT, "a logical type") or {})

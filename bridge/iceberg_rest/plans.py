@@ -1,0 +1,482 @@
+"""Plans scans for clients: files as tasks, in pages.
+
+The law: the tasks of one plan are the files of one state of the table. A page says all that is
+needed to answer it, so that another planner can: it plans again and compares a digest of the files.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+import zlib
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import orjson
+
+from bridge.expression.parsing.calendar import format_date
+from bridge.iceberg_rest.clients import Client
+from bridge.iceberg_rest.expressions import (
+    SEMANTICS,
+    Constant,
+    Filter,
+    parse,
+    terms,
+    to_expression,
+    to_java,
+    to_plain,
+)
+from bridge.iceberg_rest.footers import Footers
+from bridge.iceberg_rest.layout import IcebergLayout
+from bridge.iceberg_rest.tables import Tables, generation_in, require_same
+from bridge.index.reading.snapshot import IndexSnapshot
+from bridge.kernel.bounded_cache import BoundedCache
+from bridge.kernel.errors import (
+    GenerationNotFound,
+    InvalidRequest,
+    PlanLost,
+    UnsupportedTable,
+)
+from bridge.kernel.types import Kind
+from bridge.planner.open_snapshots import OpenSnapshot
+from bridge.planner.request import ScanRequest
+from bridge.planner.scan_plan import ScanPlan
+from bridge.service.plan_log import files_planned
+from bridge.storage.port import FileStat
+from bridge.table.directory.freshness import Indexed
+from bridge.table.model import Partition, TableName
+from bridge.table.partition import UNPARSABLE
+from bridge.table.slices import SliceBatch
+
+_PAGE_FILES = 5000
+_PAGE_BYTES = 16 << 20
+_LONGEST_FILTER = 16 << 10
+"""Bytes of a compressed filter that a page carries itself."""
+_HELD_SECONDS = 60.0
+_REUSED_SECONDS = 10.0
+_HELD_PLANS = 64
+_HELD_FILES = 1_000_000
+_LARGEST_FILTER = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """What decides a plan.
+
+    Attributes:
+        snapshot_id: as the client gave it; None if it did not.
+        generation: of the index, if the client's snapshot pins one; None: the newest state.
+        filter: as JSON.
+        limit: rows after which planning may end; None: all files are wanted.
+    """
+
+    table: TableName
+    client: Client
+    snapshot_id: int | None
+    generation: int | None
+    filter: bytes
+    limit: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The files of a plan, by path.
+
+    Attributes:
+        id: a digest of the question and of the files.
+        counts: rows; -1 if not known.
+        partition: of each file, its place in ``partitions``: spec ids, and values as JSON.
+        unknown: the residual of a file whose rows are not known.
+        page: the most files of one answer.
+        generation: of the index, if that is the state; None if storage was listed.
+        made: when, by the monotonic clock.
+    """
+
+    id: str
+    paths: list[str]
+    sizes: list[int]
+    counts: list[int]
+    partition: list[int]
+    partitions: list[tuple[int, orjson.Fragment]]
+    residual: orjson.Fragment
+    unknown: orjson.Fragment
+    page: int
+    generation: int | None
+    made: float
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+
+class Plans:
+    """Plans of one process; all threads share it.
+
+    Args:
+        most_footers: footers that one plan reads.
+    """
+
+    def __init__(self, tables: Tables, footers: Footers, most_footers: int) -> None:
+        self._tables, self._footers = tables, footers
+        self._planner = tables.planner
+        self._most_footers = most_footers
+        self._held: BoundedCache[str, Kept] = BoundedCache(
+            _HELD_PLANS, capacity=_HELD_FILES, weigh=len, seconds=_HELD_SECONDS
+        )
+        self._last: BoundedCache[PlanRequest, str] = BoundedCache(_HELD_PLANS)
+        self._filters: BoundedCache[str, bytes] = BoundedCache(_HELD_PLANS)
+
+    def plan(self, name: TableName, client: Client, body: dict[str, Any]) -> bytes:
+        """The first page of a plan, and tokens of the others.
+
+        Errors:
+            InvalidRequest: the client must load the table again, or cannot ask so.
+            UnsupportedTable: a file is not read rightly; with the column's name.
+            LimitExceeded; as `Planner.plan`.
+        """
+        if body.get("start-snapshot-id") is not None or body.get("end-snapshot-id") is not None:
+            raise InvalidRequest(
+                f"{name} keeps no snapshots, so there is no incremental read", "read it whole"
+            )
+        snapshot_id = _whole(body, "snapshot-id")
+        given = body.get("filter")
+        filter = parse(True if given is None else given)
+        text = _dumped(to_plain(filter))
+        rows = _whole(body, "min-rows-requested")
+        limit = rows if text == b"true" and rows is not None and rows > 0 else None
+        asked = PlanRequest(name, client, snapshot_id, generation_in(snapshot_id), text, limit)
+        kept = self._again(asked)
+        if kept is None:
+            kept = self._keep(asked, self._plan(asked, filter, body.get("select")))
+        tokens = [self._token(asked, kept, page) for page in range(1, _pages(kept))]
+        return _answer(kept, 0, {"status": "completed", "plan-id": kept.id, "plan-tasks": tokens})
+
+    def tasks(self, name: TableName, client: Client, token: str) -> bytes:
+        """A further page of a plan.
+
+        Errors:
+            PlanLost: the files are others now, or the token is of no planner; as `plan`.
+        """
+        told = _told(token)
+        try:
+            text = self._filter(told)
+            table, client_told = TableName(*told["t"]), Client(told["c"])
+            asked = PlanRequest(table, client_told, None, told["g"], text, told["l"])
+            id, page = told["d"], told["p"]
+            body = orjson.loads(text)
+        except (KeyError, TypeError, ValueError) as error:
+            raise _lost() from error
+        if asked.table != name or asked.client != client:
+            raise _lost()
+        kept = self._held.get(id)
+        if kept is None:
+            kept = self._keep(asked, self._plan(asked, parse(body), None))
+        if kept.id != id or not isinstance(page, int) or not 0 < page < _pages(kept):
+            raise _lost()
+        return _answer(kept, page, {"plan-tasks": []})
+
+    def _again(self, asked: PlanRequest) -> Kept | None:
+        """The last plan of a pinned state: clients plan aggregates twice."""
+        if asked.generation is None:
+            return None
+        kept = self._held.get(self._last.get(asked, ""))
+        if kept is None or kept.generation is None:
+            return None
+        return kept if time.monotonic() - kept.made < _REUSED_SECONDS else None
+
+    def _keep(self, asked: PlanRequest, kept: Kept) -> Kept:
+        self._held.put(kept.id, kept)
+        self._last.put(asked, kept.id)
+        return kept
+
+    def _plan(self, asked: PlanRequest, filter: Filter, select: Any) -> Kept:
+        started = time.perf_counter()
+        opened, request = self._opened(asked)
+        table = opened.snapshot.table
+        layout = self._tables.layout(table, opened.view, asked.client)
+        require_same(table, layout, asked.snapshot_id)
+        if asked.client is Client.PYICEBERG:
+            _require_keys(layout, filter, select)
+        request = replace(request, predicate=to_expression(filter, layout.resolve))
+        plan = self._planner.open(request, opened)
+        try:
+            batches = [part for batch in plan.batches() for part in batch.pieces()]
+            files_planned(plan, time.perf_counter() - started)
+            return self._kept(asked, plan, layout, filter, batches)
+        finally:
+            plan.close()
+
+    def _opened(self, asked: PlanRequest) -> tuple[OpenSnapshot, ScanRequest]:
+        request = ScanRequest(
+            asked.table,
+            semantics=SEMANTICS,
+            engine=asked.client.value,
+            absent_is_empty=True,
+            limit=asked.limit,
+        )
+        wanted = asked.generation
+        opened = self._planner.snapshot(request)
+        if wanted is not None and opened.view.generation != wanted:
+            try:
+                opened = self._planner.snapshot(replace(request, generation=wanted))
+            except GenerationNotFound as error:
+                raise InvalidRequest(
+                    f"{asked.table}: the snapshot that the client holds is gone: {error.message}",
+                    "run REFRESH TABLE",
+                ) from error
+        return opened, request
+
+    def _kept(
+        self,
+        asked: PlanRequest,
+        plan: ScanPlan,
+        layout: IcebergLayout,
+        filter: Filter,
+        batches: list[SliceBatch],
+    ) -> Kept:
+        files: list[FileStat] = []
+        owners: list[int] = []
+        partitions: list[tuple[int, orjson.Fragment]] = []
+        believed: list[int] = []
+        places: dict[str, int] = {}
+        for batch in batches:
+            _require_parquet(batch)
+            own = []
+            for partition in batch.partitions:
+                place = places.get(partition.name)
+                if place is None:
+                    place = places[partition.name] = len(partitions)
+                    partitions.append(_partition(plan, layout, partition, asked.client))
+                own.append(place)
+            files += batch.files.stats()
+            owners += [own[i] for i in batch.partition.tolist()]
+            believed += _believed(batch)
+        counts = self._counts(asked, layout, files, believed)
+        names = list(places)
+        order = sorted(range(len(files)), key=lambda i: (files[i].uri, owners[i]))
+        digest = blake2b(digest_size=16)
+        digest.update(orjson.dumps([asked.client.value, asked.limit, layout.digest]))
+        digest.update(asked.filter)
+        for i in order:
+            line = f"{files[i].uri}\0{files[i].size}\0{files[i].modified}\0{names[owners[i]]}\n"
+            digest.update(_text(line))
+        residual = asked.filter  # PyIceberg looks only whether it is true
+        if asked.client is not Client.PYICEBERG:
+            residual = _dumped(to_java(filter, layout.resolve))
+        unknown = residual if asked.client is Client.JAVA else _counted(layout, filter, residual)
+        size = 200 + len(residual)
+        return Kept(
+            digest.hexdigest(),
+            [files[i].uri for i in order],
+            [files[i].size for i in order],
+            [counts[i] for i in order],
+            [owners[i] for i in order],
+            partitions,
+            orjson.Fragment(residual),
+            orjson.Fragment(unknown),
+            max(1, min(_PAGE_FILES, _PAGE_BYTES // size)),
+            plan.view.generation if plan.snapshot.freshness == str(Indexed()) else None,
+            time.monotonic(),
+        )
+
+    def _counts(
+        self, asked: PlanRequest, layout: IcebergLayout, files: list[FileStat], believed: list[int]
+    ) -> list[int]:
+        """Rows of each file; its columns are checked."""
+        read = self._footers.read(files, self._most_footers)
+        self._tables.note_schemas(asked.table, {one.schema for one in read})
+        for file, one in zip(files, read, strict=True):
+            layout.refuse(one, file.uri)
+        return [
+            one.rows if one.rows >= 0 else told for one, told in zip(read, believed, strict=True)
+        ]
+
+    def _token(self, asked: PlanRequest, kept: Kept, page: int) -> str:
+        packed = zlib.compress(asked.filter)
+        told: dict[str, Any] = {
+            "t": [asked.table.schema, asked.table.table],
+            "c": asked.client.value,
+            "g": kept.generation,
+            "l": asked.limit,
+            "d": kept.id,
+            "p": page,
+        }
+        if len(packed) <= _LONGEST_FILTER:
+            told["f"] = base64.b64encode(packed).decode()
+        else:
+            key = told["h"] = blake2b(asked.filter, digest_size=16).hexdigest()
+            self._filters.put(key, packed)
+        return base64.urlsafe_b64encode(orjson.dumps(told)).decode()
+
+    def _filter(self, told: dict[str, Any]) -> bytes:
+        if "h" not in told:
+            return _unpacked(base64.b64decode(told["f"]))
+        packed = self._filters.get(told["h"])
+        if packed is None:
+            raise KeyError(told["h"])
+        return _unpacked(packed)
+
+
+def _text(line: str) -> bytes:
+    """Errors: UnsupportedTable: a file's name is no UTF-8, which JSON cannot say."""
+    try:
+        return line.encode()
+    except UnicodeEncodeError as error:
+        name = line.partition("\0")[0]
+        raise UnsupportedTable(
+            f"the name of a file is no UTF-8: {name!r}", "rename it, or leave it out by a filter"
+        ) from error
+
+
+def _dumped(filter: Any) -> bytes:
+    """Errors: InvalidRequest: it is nested too deeply."""
+    try:
+        return orjson.dumps(filter)
+    except TypeError as error:
+        raise InvalidRequest(
+            f"the filter cannot be written as JSON: {error}", "filter by fewer levels of conditions"
+        ) from error
+
+
+def _unpacked(packed: bytes) -> bytes:
+    unpack = zlib.decompressobj()
+    try:
+        found = unpack.decompress(packed, _LARGEST_FILTER)
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+    if unpack.unconsumed_tail:
+        raise ValueError("too large")
+    return found
+
+
+def _told(token: str) -> dict[str, Any]:
+    try:
+        found = orjson.loads(base64.urlsafe_b64decode(token))
+    except ValueError as error:
+        raise _lost() from error
+    if not isinstance(found, dict):
+        raise _lost()
+    return found
+
+
+def _lost() -> PlanLost:
+    return PlanLost(
+        "there is no such plan task: the table's files have changed, or it is of another planner",
+        "run the query again",
+    )
+
+
+def _whole(body: dict[str, Any], name: str) -> int | None:
+    found = body.get(name)
+    if found is not None and (not isinstance(found, int) or isinstance(found, bool)):
+        raise InvalidRequest(f"{name} is {found!r}", "give a whole number")
+    return found
+
+
+def _require_keys(layout: IcebergLayout, filter: Filter, select: Any) -> None:
+    """PyIceberg fills in the keys that it selects; a filter on another one would find no row.
+
+    Errors:
+        InvalidRequest.
+    """
+    if not isinstance(select, list):
+        return
+    selected = {str(name).lower() for name in select}
+    if "*" in selected:
+        return
+    named = terms(filter)
+    for key in layout.table.partition_keys:
+        name = key.name.lower()
+        used = named is None or any(term.lower() == name for term in named)
+        if used and name not in selected:
+            raise InvalidRequest(
+                f"the filter may use the partition key {name}, which is not selected: PyIceberg "
+                "would find no rows",
+                f"add {name!r} to selected_fields",
+            )
+
+
+def _require_parquet(batch: SliceBatch) -> None:
+    for reader in batch.readers:
+        if reader.format != "parquet":
+            raise UnsupportedTable(
+                f"a partition such as {batch.partitions[0].name!r} holds {reader.format} files",
+                "leave it out by a filter on the partition keys",
+            )
+
+
+def _believed(batch: SliceBatch) -> list[int]:
+    """Row counts that the index believes; -1 where it does not."""
+    if not isinstance(batch.index, IndexSnapshot):
+        return [-1] * len(batch)
+    at = batch.ordinals
+    found = np.where(at >= 0, batch.index.counted_rows[np.where(at >= 0, at, 0)], -1)
+    return [int(rows) for rows in found]
+
+
+def _partition(
+    plan: ScanPlan, layout: IcebergLayout, partition: Partition, client: Client
+) -> tuple[int, orjson.Fragment]:
+    """A partition's spec and its values: a NULL is not among them."""
+    keys = layout.table.partition_keys
+    values = plan.context.values_of(partition) if keys else ()
+    mask = 0
+    given: list[Any] = []
+    for i, key in enumerate(keys):
+        value: Any = values[i] if values else UNPARSABLE
+        if value is None:
+            mask |= 1 << i
+            continue
+        if isinstance(value, bytes):
+            try:
+                value = value.decode()
+            except UnicodeDecodeError:
+                value = UNPARSABLE
+        if value is UNPARSABLE:
+            raise UnsupportedTable(
+                f"{layout.table.name}: the partition {partition.name!r} has no value that is "
+                f"{key.type} for the key {key.name}",
+                "leave it out by a filter on another key, or rename its directory",
+            )
+        if key.type.kind is Kind.DATE and client is Client.JAVA:
+            value = format_date(value)
+        given.append(value)
+    return mask, orjson.Fragment(orjson.dumps(given))
+
+
+def _counted(layout: IcebergLayout, filter: Filter, residual: bytes) -> bytes:
+    """A residual under which a client counts rows itself: it is not true as it stands."""
+    if not isinstance(filter, Constant) or not layout.fields:
+        return residual
+    name = layout.fields[0]["name"]
+    left, right = {"type": "not-null", "term": name}, {"type": "is-null", "term": name}
+    return orjson.dumps({"type": "or", "left": left, "right": right})
+
+
+def _pages(kept: Kept) -> int:
+    return max(1, -(-len(kept) // kept.page))
+
+
+def _answer(kept: Kept, page: int, more: dict[str, Any]) -> bytes:
+    begin = page * kept.page
+    end = min(begin + kept.page, len(kept))
+    tasks = []
+    for i in range(begin, end):
+        spec, values = kept.partitions[kept.partition[i]]
+        rows = kept.counts[i]
+        tasks.append(
+            {
+                "data-file": {
+                    "content": "data",
+                    "spec-id": spec,
+                    "file-path": kept.paths[i],
+                    "file-format": "parquet",
+                    "file-size-in-bytes": kept.sizes[i],
+                    "record-count": rows,
+                    "partition": values,
+                },
+                "residual-filter": kept.residual if rows >= 0 else kept.unknown,
+            }
+        )
+    return orjson.dumps({**more, "delete-files": [], "file-scan-tasks": tasks})

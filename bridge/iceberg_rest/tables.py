@@ -1,0 +1,200 @@
+"""Describes tables to clients: what ``loadTable`` answers. Nothing is listed."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
+
+from bridge.formats.parquet.stored_file import StoredColumn, StoredSchema
+from bridge.iceberg_rest.clients import Client
+from bridge.iceberg_rest.layout import IcebergLayout, layout_of
+from bridge.kernel.bounded_cache import BoundedCache
+from bridge.kernel.errors import InvalidRequest, TableNotFound, UnsupportedTable
+from bridge.planner.index_view import IndexView
+from bridge.planner.planner import Planner
+from bridge.table.directory.freshness import Indexed
+from bridge.table.model import CatalogTable, TableName
+
+_MOST_TABLES = 1000
+_MOST_LAYOUTS = 4
+_MOST_SCHEMAS = 64
+_UNKNOWN_BYTES = 1 << 40
+"""Of a table without an index: Spark must not broadcast it."""
+_BYTES_PER_ROW = 64
+_OPEN_COST = 64 << 10
+_DEFAULT_OPEN_COST = 4 << 20
+_GENERATION_BITS = 32
+_REFUSED = "skipbridge-read-only://refused"
+"""Writers fail on it before they write a byte."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is kept of a table: its layout by generation, and schemas met in its files."""
+
+    layouts: BoundedCache[int, tuple[CatalogTable, int, IcebergLayout]] = field(
+        default_factory=lambda: BoundedCache(_MOST_LAYOUTS)
+    )
+    met: dict[StoredSchema, None] = field(default_factory=dict)
+
+
+class Tables:
+    """The tables of a planner, as Iceberg's clients see them; all threads share it."""
+
+    def __init__(self, planner: Planner) -> None:
+        self.planner = planner
+        self._known: BoundedCache[TableName, _Known] = BoundedCache(_MOST_TABLES)
+        self._lock = threading.Lock()
+
+    def layout(self, table: CatalogTable, view: IndexView, client: Client) -> IcebergLayout:
+        """How a table appears to a client.
+
+        Errors:
+            UnsupportedTable: the client cannot read the table rightly.
+        """
+        known = self._known.get_or_put(table.name, _Known)
+        held = known.layouts.get(view.generation)
+        with self._lock:
+            met = tuple(known.met)
+        if held is None or held[0] != table or held[1] != len(met):
+            files = [column for schema in met for column in schema.columns]
+            layout = layout_of(table, _indexed_columns(view), files)
+            known.layouts.put(view.generation, (table, len(met), layout))
+        else:
+            layout = held[2]
+        if client is Client.OTHER and layout.dated:
+            raise UnsupportedTable(
+                f"{table.name} is served to PyIceberg and Iceberg's Java library alone, because of "
+                f"the column {layout.dated[0]}: clients want dates of keys in different forms",
+                "read it with one of them, or with Trino, Hive or the Python API",
+            )
+        return layout
+
+    def note_schemas(self, name: TableName, schemas: set[StoredSchema]) -> None:
+        """Keeps schemas of files: the next client that loads the table knows their names."""
+        known = self._known.get_or_put(name, _Known)
+        with self._lock:
+            for schema in schemas:
+                if len(known.met) < _MOST_SCHEMAS:
+                    known.met.setdefault(schema)
+
+    def load(self, name: TableName, client: Client) -> dict[str, Any]:
+        """What ``loadTable`` answers.
+
+        Errors:
+            SchemaNotFound, TableNotFound, UnsupportedTable, MetastoreUnavailable and others.
+        """
+        table = self.planner.table(name)
+        view = self.planner.views.view(table)
+        layout = self.layout(table, view, client)
+        snapshot = self.snapshot_id(table, layout, view)
+        index = view.index
+        size, files = (_UNKNOWN_BYTES, 1) if index is None else (index.total_bytes, index.num_files)
+        rows = size // _BYTES_PER_ROW
+        if index is not None and (index.rows >= 0).all():
+            rows = int(index.rows.sum())
+        changed = 1
+        if index is not None and index.num_files:
+            changed = max(1, int(index.modified.max()) // 1000)
+        whole = {
+            "snapshot-id": snapshot,
+            "sequence-number": 1,
+            "timestamp-ms": changed,
+            "schema-id": 0,
+            "manifest-list": f"{table.location}/.skipbridge-has-no-manifests",
+            "summary": {
+                "operation": "append",
+                "total-records": str(rows),
+                "total-files-size": str(size),
+                "total-data-files": str(files),
+                "total-delete-files": "0",
+            },
+        }
+        properties = {
+            "schema.name-mapping.default": layout.mapping,
+            "write.data.path": _REFUSED,
+            "write.metadata.path": _REFUSED,
+            "read.split.open-file-cost": str(_open_cost(size, files)),
+        }
+        if comment := table.properties.get("comment"):
+            properties["comment"] = comment
+        metadata = {
+            "format-version": 2,
+            "table-uuid": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{name} {table.created}")),
+            "location": table.location,
+            "last-sequence-number": 1,
+            "last-updated-ms": changed,
+            "last-column-id": layout.last_id,
+            "current-schema-id": 0,
+            "schemas": [{"type": "struct", "schema-id": 0, "fields": layout.fields}],
+            "default-spec-id": 0,
+            "partition-specs": layout.specs,
+            "last-partition-id": 999 + len(table.partition_keys),
+            "default-sort-order-id": 0,
+            "sort-orders": [{"order-id": 0, "fields": []}],
+            "properties": properties,
+            "current-snapshot-id": snapshot,
+            "refs": {"main": {"type": "branch", "snapshot-id": snapshot}},
+            "snapshots": [whole],
+            "snapshot-log": [],
+            "metadata-log": [],
+            "statistics": [],
+            "partition-statistics": [],
+        }
+        return {"metadata": metadata, "config": {"scan-planning-mode": "server"}}
+
+    def exists(self, name: TableName) -> None:
+        """Errors: SchemaNotFound, TableNotFound."""
+        if name.table not in self.planner.catalog.tables(name.schema):
+            raise TableNotFound(f"there is no table {name}", "check the name")
+
+    def snapshot_id(self, table: CatalogTable, layout: IcebergLayout, view: IndexView) -> int:
+        """63 bits: a check of what the client holds, and the generation that it reads, plus 1.
+
+        0 in place of a generation: the newest state is read.
+        """
+        pinned = isinstance(self.planner.freshness_of(table), Indexed)
+        generation = view.generation + 1 if pinned else 0
+        return (layout.digest << _GENERATION_BITS | generation) or 1
+
+
+def generation_in(snapshot_id: int | None) -> int | None:
+    """The generation that a snapshot id pins; None: the newest state.
+
+    Errors:
+        InvalidRequest: it is no id of this catalogue.
+    """
+    if snapshot_id is None:
+        return None
+    if not 0 < snapshot_id < 2**63:
+        raise InvalidRequest(f"there is no snapshot {snapshot_id}", "run REFRESH TABLE")
+    return (snapshot_id & (1 << _GENERATION_BITS) - 1) - 1 if snapshot_id & 0xFFFFFFFF else None
+
+
+def require_same(table: CatalogTable, layout: IcebergLayout, snapshot_id: int | None) -> None:
+    """Refuses a plan for a client that holds another schema, or other names, than the files have.
+
+    Errors:
+        InvalidRequest.
+    """
+    if snapshot_id is not None and snapshot_id >> _GENERATION_BITS != layout.digest:
+        raise InvalidRequest(
+            f"{table.name} has changed since the client loaded it", "run REFRESH TABLE"
+        )
+
+
+def _indexed_columns(view: IndexView) -> list[StoredColumn]:
+    if view.index is None:
+        return []
+    return [
+        StoredColumn(each.path, each.type)
+        for each in view.index.stored_columns
+        if each.position is None
+    ]
+
+
+def _open_cost(size: int, files: int) -> int:
+    """Small files are packed into few splits; large ones keep Iceberg's own cost."""
+    return min(_DEFAULT_OPEN_COST, max(_OPEN_COST, size // max(1, files)))

@@ -1,0 +1,1 @@
+"""Builds and refreshes an index."""

@@ -1,0 +1,1 @@
+"""How an index is stored: manifests, shards, entries, commits."""

@@ -1,0 +1,1 @@
+"""Reads an index: local copies, columns, and which entries to trust."""

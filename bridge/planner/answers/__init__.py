@@ -1,0 +1,1 @@
+"""Answers without reading files: statistics, aggregates, system tables, top n."""

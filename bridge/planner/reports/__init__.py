@@ -1,0 +1,1 @@
+"""Tells what a plan skipped and why, as text, HTML and JSON."""

@@ -1,0 +1,120 @@
+"""The report of a scan, in progress or finished."""
+
+from __future__ import annotations
+
+from bridge.expression.parsing.text import format_bound
+from bridge.kernel.errors import IndexCorrupt
+from bridge.planner.attributes import split_by_source
+from bridge.planner.disabled_indexes import disabled_indexes
+from bridge.planner.file_pruner import failed_indexes, unindexed_functions
+from bridge.planner.index_view import argument
+from bridge.planner.reports.report import IndexNotUsed, PruneReport, Remedy, SplitTotals
+from bridge.planner.scan_context import ScanContext
+from bridge.planner.segment_remedies import by_statement
+from bridge.table.snapshot import HasSegments
+
+
+def report_of(
+    context: ScanContext, splits: SplitTotals | None = None, paths: object | None = None
+) -> PruneReport:
+    """The funnel so far; complete once all stages have ended."""
+    counters = context.counters
+    filtered, stopped = counters.dynamic_filters, counters.stop
+    stages = [counters.partitions.freeze()] if context.table.partition_keys else []
+    if counters.bounded_partitions.total:
+        stages.append(counters.bounded_partitions.freeze())
+    if counters.filtered_partitions.total:
+        stages.append(counters.filtered_partitions.freeze())
+    stages += [c.freeze() for c in counters.in_order() if c.total or c is counters.listing]
+    return PruneReport(
+        table=str(context.table.name),
+        engine=context.request.engine,
+        generation=context.view.generation,
+        freshness=context.snapshot.freshness,
+        predicate=format_bound(context.predicate),
+        dropped=context.dropped,
+        stages=tuple(stages),
+        files_total=counters.listing.total,
+        # Two threads count: one lists files, the other hands out batches.
+        files_kept=counters.files_kept
+        - filtered.total
+        + filtered.kept
+        - stopped.total
+        + stopped.kept,
+        splits=splits or SplitTotals(),
+        not_used=tuple(_not_used(context)),
+        complete=context.complete,
+        paths=paths,
+    )
+
+
+def _not_used(context: ScanContext) -> list[IndexNotUsed]:
+    table, view = argument(context.table), context.view
+    found = list(view.not_used)
+    if not context.request.pruning:
+        found.append(IndexNotUsed("minmax", "DISABLED", "pruning is switched off"))
+    found += disabled_indexes(view, table)
+    found += _views(context)
+    if view.index is not None:
+        found += _unindexed(context, table)
+    found += failed_indexes(context.problems(), table)
+    own = context.own_bounds
+    if own is not None and own.problem is not None:
+        hint = Remedy(text=own.problem.hint)
+        found.append(IndexNotUsed(own.name, own.problem.code, own.problem.message, hint))
+    found += context.unknown.reasons()
+    snapshot = context.snapshot
+    if isinstance(snapshot, HasSegments):
+        return [by_statement(reason, snapshot, table) for reason in found]
+    return found
+
+
+def _views(context: ScanContext) -> list[IndexNotUsed]:
+    """Why facts are read although the table has views."""
+    found = []
+    for use in context.view_uses():
+        name = f"view({use.view})"
+        if context.columns is None:
+            why = "it is not known which columns the scan reads"
+            if context.request.enforced:
+                why = "the engine dropped its filter, since every row of the facts left matches"
+            elif not context.request.pruning:
+                why = "pruning is switched off"
+            found.append(IndexNotUsed(name, "FACTS_READ", why))
+        elif use.lacking:
+            why = f"the view does not hold {', '.join(use.lacking)}"
+            found.append(IndexNotUsed(name, "NOT_HELD", why))
+        elif use.not_built:
+            why = f"it is not built for {use.not_built} segments, whose facts are read"
+            remedy = Remedy(text=f"rebuild view {use.view}")
+            found.append(IndexNotUsed(name, "NOT_BUILT", why, remedy))
+    return found
+
+
+def _unindexed(context: ScanContext, table: str) -> list[IndexNotUsed]:
+    """Columns and functions of the predicate that the index does not cover."""
+    index = context.view.index
+    assert index is not None
+    pruner = context.pruner_of(index)
+    problems = index.problems
+    found = []
+    for column in pruner.unindexed_columns(split_by_source(context.predicate).data):
+        error = problems.get(column.lower())
+        if error is not None:
+            damaged = isinstance(error, IndexCorrupt)
+            remedy = Remedy("build", table) if damaged else Remedy(text=error.hint)
+            found.append(IndexNotUsed(f"minmax({column})", error.code, error.message, remedy))
+            continue
+        found.append(
+            IndexNotUsed(
+                f"minmax({column})",
+                "NO_STATISTICS",
+                "the index holds no bounds of this column",
+                Remedy("build", table, ("--nan", "scan")),
+            )
+        )
+    for text, options in unindexed_functions(context.predicate, index.kinds):
+        detail = "no index holds values of this function"
+        remedy = Remedy("build", table, options)
+        found.append(IndexNotUsed(f"expression({text})", "NO_INDEX", detail, remedy))
+    return found

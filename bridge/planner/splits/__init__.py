@@ -1,0 +1,1 @@
+"""Weighted, coalesced splits, made in the background."""

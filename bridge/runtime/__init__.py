@@ -1,0 +1,1 @@
+"""Opens what a command needs: storage, catalog, table, index, Spark."""

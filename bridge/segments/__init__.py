@@ -1,0 +1,1 @@
+"""Tables of segments: the commands over their log, SQL, and materialised views."""

@@ -1,0 +1,1 @@
+"""Changes of the log: create, add, delete, compact, refresh, index."""

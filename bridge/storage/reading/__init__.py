@@ -1,0 +1,1 @@
+"""Many reads in flight, each of one version of a file."""

@@ -1,0 +1,1 @@
+"""Columns of files, of the metastore and of Spark, and how they may change."""

@@ -1,0 +1,182 @@
+"""How the files of a new table are declared: their format, columns, header and delimiter.
+
+Parquet, ORC and Avro files tell their format and their columns. JSON, CSV and text have to be asked
+for by name, because any file may be taken for text. Columns of JSON are inferred from the beginning
+of one file; those of CSV are texts, as Hive's OpenCSVSerde gives them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bridge.formats.registry import file_format, file_formats, read_formats
+from bridge.kernel.errors import FileCorrupt, InvalidRequest, SchemaConflict, UnsupportedTable
+from bridge.kernel.types import STRING
+from bridge.storage.port import Storage
+from bridge.sync.request import SyncRequest
+from bridge.table.directory.stray import format_of, options
+from bridge.table.hudi.schema.avro_schema import META_COLUMNS, avro_columns
+from bridge.table.infer import common_type
+from bridge.table.model import Column
+from bridge.table.segments import declare
+from bridge.table.segments.headers import read_header, refuse_one_field
+
+_HEAD = 1 << 20
+_SAMPLED = 50
+_DELIMITER = {"csv": "separatorChar", "text": "field.delim"}
+
+
+@dataclass(frozen=True, slots=True)
+class FileFormatOptions:
+    """What the metastore records of a new table's files.
+
+    Attributes:
+        properties: of the table. serde: parameters of its SerDe.
+    """
+
+    format: str = "parquet"
+    properties: dict[str, str] = field(default_factory=dict)
+    serde: dict[str, str] = field(default_factory=dict)
+
+
+def given_columns(text: str | None, format: str | None) -> tuple[Column, ...]:
+    """The columns that a user names. Errors: InvalidRequest, UnsupportedType."""
+    if text is None:
+        return ()
+    if format == "csv":
+        parts = [part.strip() for part in text.split(",")]
+        text = ", ".join(part if " " in part or ":" in part else f"{part} string" for part in parts)
+    found = tuple(
+        Column(c.name, c.type) for c in declare.declare_columns(declare.parse_columns(text))
+    )
+    typed = [c for c in found if c.type != STRING]
+    if format == "csv" and typed:
+        raise InvalidRequest(
+            f"column {typed[0].name} is declared as {typed[0].type}, and Hive reads CSV as text",
+            "leave the types out; for typed CSV make a table of segments: skipbridge table create",
+        )
+    return found
+
+
+def declare_files(
+    storage: Storage, request: SyncRequest, root: str, files: Sequence[tuple[str, int]]
+) -> tuple[FileFormatOptions, tuple[Column, ...]]:
+    """The declaration of a new table's files, and its columns if no schema is read from each file.
+
+    Errors:
+        UnsupportedTable: the files do not tell their format, or the format is not read.
+        InvalidRequest: columns are missing, or an option does not fit the format.
+        SchemaConflict, FileCorrupt, FileUnreadable, StorageFailure.
+    """
+    format = request.format or _told(storage, root, files)
+    if format not in read_formats() or file_format(format).hive is None:
+        known = ", ".join(sorted(f for f in read_formats() if file_formats()[f].hive))
+        raise UnsupportedTable(f"tables of the format {format!r} are not synced", known)
+    misfit = {"--header": request.header and format != "csv"}
+    misfit["--delimiter"] = request.delimiter is not None and format not in _DELIMITER
+    described = file_format(format).read_schema is not None
+    misfit["--columns"] = bool(request.columns) and described
+    for option, wrong in misfit.items():
+        if wrong:
+            raise InvalidRequest(f"{option} for files of the format {format}", "leave it out")
+    made = FileFormatOptions(format)
+    if request.header:
+        made = dataclasses.replace(made, properties={"skip.header.line.count": "1"})
+    if request.delimiter is not None:
+        made = dataclasses.replace(made, serde={_DELIMITER[format]: request.delimiter})
+    if described or request.columns or not files:
+        return made, request.columns
+    return made, _inferred(storage, request, format, files)
+
+
+def _told(storage: Storage, root: str, files: Sequence[tuple[str, int]]) -> str:
+    """The format that files tell. Errors: UnsupportedTable: it has to be asked for."""
+    names: dict[str, str] = {}
+    for uri, size in files[:_SAMPLED]:
+        found, what = format_of(storage, uri, size)
+        if found is not None and file_format(found).recognise is not None:
+            return found
+        names.setdefault(found or "", f"{uri.rpartition('/')[2]} is {what}")
+    for format, told in names.items():
+        if format:
+            raise UnsupportedTable(
+                f"{root} holds files that do not tell their format: {told}",
+                f"name it:{options(format)}",
+            )
+    return "parquet"  # whose reader tells what is wrong with each
+
+
+def _inferred(
+    storage: Storage, request: SyncRequest, format: str, files: Sequence[tuple[str, int]]
+) -> tuple[Column, ...]:
+    uri, size = files[0]
+    if format == "avro":
+        return _of_avro(storage, files)
+    if format == "json":
+        return declare.columns_of_text(storage, uri, size, format, {})
+    if format == "csv" and request.header:
+        given = () if request.delimiter is None else (("csv.delimiter", request.delimiter),)
+        names = read_header(storage, uri, size, given)
+        if not given:
+            refuse_one_field(storage, uri, size, names, "--delimiter ")
+        return given_columns(", ".join(names), format)
+    raise InvalidRequest(
+        f"files of the format {format} do not tell their columns", f"give{options(format)}"
+    )
+
+
+def _of_avro(storage: Storage, files: Sequence[tuple[str, int]]) -> tuple[Column, ...]:
+    """The columns that hold the values of all files. Errors: SchemaConflict, FileCorrupt."""
+    merged: dict[str, tuple[Column, str]] = {}
+    for uri, size in files:
+        (head,) = storage.read_ranges(uri, [(0, min(size, _HEAD))])
+        for column in avro_columns(_schema_text(head, uri), uri):
+            if column.name in META_COLUMNS:
+                continue
+            held, first = merged.setdefault(column.name, (column, uri))
+            wider = common_type(held.type, column.type)
+            if wider is None:
+                raise SchemaConflict(
+                    f"column {column.name!r} is {held.type} in {first} and {column.type} in {uri}",
+                    "declare the columns: --columns",
+                )
+            merged[column.name] = Column(column.name, wider, held.comment), first
+    return tuple(column for column, _ in merged.values())
+
+
+def _schema_text(head: bytes, uri: str) -> str:
+    """The schema in the header of an Avro file: a map of texts, in blocks. Errors: FileCorrupt."""
+    at = 4
+
+    def number() -> int:
+        nonlocal at
+        value = shift = 0
+        while shift < 70:
+            value |= (head[at] & 127) << shift
+            at += 1
+            if head[at - 1] < 128:
+                return (value >> 1) ^ -(value & 1)
+            shift += 7
+        raise ValueError("no number")
+
+    def text() -> bytes:
+        nonlocal at
+        length = number()
+        if not 0 <= length <= len(head) - at:
+            raise ValueError("no text")
+        at += length
+        return head[at - length : at]
+
+    try:
+        while count := number():
+            if count < 0:
+                number()
+            for _ in range(abs(count)):
+                key, value = text(), text()
+                if key == b"avro.schema":
+                    return value.decode()
+    except (IndexError, ValueError) as error:
+        raise FileCorrupt(f"{uri}: its header cannot be read", "rewrite the file") from error
+    raise FileCorrupt(f"{uri}: its header has no schema", "rewrite the file")

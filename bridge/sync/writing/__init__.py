@@ -1,0 +1,1 @@
+"""Writes to the metastore, each decided on the record that it changes."""

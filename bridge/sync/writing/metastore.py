@@ -1,0 +1,436 @@
+"""The metastore side of a sync: reads records for comparison, and writes changes.
+
+Every change may be repeated: existing partitions are not added, missing ones are not dropped. A
+decision holds only for the record on which it was made (rule 44): each write is preceded by a read,
+and what changed meanwhile is compared again. The window that remains is one call long.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from bridge.formats.registry import read_formats
+from bridge.kernel.errors import MetastoreFailure
+from bridge.kernel.types import parse_hive_type, whole_number
+from bridge.metastore import records
+from bridge.metastore.calls import RolledBack
+from bridge.metastore.classify import (
+    refuse_other_table_formats,
+    refuse_unsupported,
+    storage_format,
+)
+from bridge.metastore.client import MetastoreClient
+from bridge.metastore.conditional_alter import NO_STATISTICS, alter_unless_changed
+from bridge.runtime.create_table import thrift_columns, thrift_table
+from bridge.storage.uri import canonical
+from bridge.sync.diff import Columns, Drop, PartitionClasses, RegisteredPartition, Retyped, Update
+from bridge.sync.discovered_partitions import Key
+from bridge.sync.places import resolve_location
+from bridge.sync.schemas.file_options import FileFormatOptions
+from bridge.sync.schemas.schema import grown_type
+from bridge.sync.schemas.spark_schema import follow
+from bridge.sync.state import MISSING_PROPERTY
+from bridge.sync.writing.write_batches import Batches, BatchLimits
+from bridge.table.model import CatalogTable, Column, TableName
+from bridge.table.partition import NULL_MARKER, parse_partition_name
+
+# Additions send all that the metastore looks for, so that it lists no directories. From version 4.0
+# on that includes this one, which can be other than 0 only on HDFS.
+_CODED_FILES = "numFilesErasureCoded"
+_TRIES = 5
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredTable:
+    """A table as the metastore records it.
+
+    Attributes:
+        location: canonical URI.
+        spelled: the location as the metastore spells it.
+    """
+
+    record: records.Table
+    columns: tuple[Column, ...]
+    keys: tuple[Column, ...]
+    location: str
+    spelled: str
+    layout: PartitionClasses
+
+    @property
+    def properties(self) -> dict[str, str]:
+        return dict(self.record.parameters or {})
+
+    @property
+    def target_columns(self) -> Columns:
+        return plain_columns(self.record.sd.cols)
+
+    def digest_parts(self) -> Iterator[str]:
+        """Everything in the record that a sync depends on."""
+        for name, type_ in (*self.target_columns, *plain_columns(self.record.partitionKeys or [])):
+            yield f"{name} {type_}"
+        yield from (self.location, self.layout.input_format, self.layout.output_format)
+        yield self.layout.serde
+
+
+def read_table(client: MetastoreClient, name: TableName) -> RegisteredTable:
+    """Errors: SchemaNotFound, TableNotFound, UnsupportedTable."""
+    return registered_table(client.get_table(name.schema, name.table))
+
+
+def registered_table(record: records.Table) -> RegisteredTable:
+    """Errors: UnsupportedTable: the table's files cannot be read directly."""
+    refuse_unsupported(record, read_formats())
+    refuse_other_table_formats(record)
+    return described_table(record)
+
+
+def described_table(record: records.Table) -> RegisteredTable:
+    """What the record says, for a table of any format."""
+    return RegisteredTable(
+        record,
+        _columns(record.sd.cols),
+        _columns(record.partitionKeys or []),
+        canonical(record.sd.location),
+        record.sd.location,
+        _layout(record.sd),
+    )
+
+
+def amend_table(
+    client: MetastoreClient,
+    seen: RegisteredTable,
+    amend: Callable[[RegisteredTable], records.Table],
+    pause: float = 0.0,
+) -> bool | None:
+    """Alters a table of which another job may be setting properties all the time.
+
+    Args:
+        seen: the decision was made on it; columns, keys, location and classes must be the same.
+        amend: makes the new record from the one that was read last.
+        pause: see `alter_unless_changed`; a few tries without one follow those with it.
+
+    Returns:
+        False if the table was changed; None if no pause was left in which it was not written to.
+    """
+    pauses = (pause, pause, *[0.0] * _TRIES) if pause else (0.0,) * _TRIES
+    for each in pauses:
+        fresh = described_table(client.get_table(seen.record.dbName, seen.record.tableName))
+        if list(fresh.digest_parts()) != list(seen.digest_parts()):
+            return False
+        if alter_unless_changed(client, fresh.record, amend(fresh), each):
+            return True if each == pause else None
+    return False
+
+
+def _columns(fields: Sequence[records.FieldSchema]) -> tuple[Column, ...]:
+    return tuple(Column(f.name.lower(), parse_hive_type(f.type), f.comment or None) for f in fields)
+
+
+def plain_columns(fields: Sequence[records.FieldSchema]) -> Columns:
+    """Names and types in a uniform spelling."""
+    return tuple((f.name.lower(), "".join(f.type.lower().split())) for f in fields)
+
+
+def _layout(descriptor: records.StorageDescriptor) -> PartitionClasses:
+    serde = descriptor.serdeInfo.serializationLib if descriptor.serdeInfo is not None else None
+    return PartitionClasses(
+        descriptor.inputFormat or "",
+        descriptor.outputFormat or "",
+        serde or "",
+        storage_format(descriptor),
+    )
+
+
+def registered_partition(name: str, record: records.Partition, root: str) -> RegisteredPartition:
+    """A partition of a table at ``root``, a canonical URI."""
+    missing = (record.parameters or {}).get(MISSING_PROPERTY, "")
+    return RegisteredPartition(
+        name,
+        key_of(name),
+        resolve_location(record.sd.location, root) if record.sd.location else "",
+        plain_columns(record.sd.cols or []),
+        _layout(record.sd),
+        whole_number(missing),
+    )
+
+
+def key_of(name: str) -> Key:
+    """The values in a partition's name."""
+    return tuple(value for _, value in parse_partition_name(name))
+
+
+def new_table(
+    name: TableName,
+    columns: Sequence[Column],
+    keys: Sequence[Column],
+    spelled: str,
+    properties: dict[str, str],
+    files: FileFormatOptions,
+) -> records.Table:
+    """An external table of files of a format."""
+    made = thrift_table(
+        name, CatalogTable(name, tuple(columns), tuple(keys), spelled, files.format)
+    )
+    made.parameters = {**made.parameters, **properties, **files.properties}
+    serde = made.sd.serdeInfo
+    serde.parameters = {**serde.parameters, **files.serde}
+    return made
+
+
+def amended_table(
+    record: records.Table,
+    columns: Sequence[Column],
+    spelled: str,
+    properties: dict[str, str],
+) -> records.Table:
+    """The table's record with new columns and location and additional properties.
+
+    What does not change stays as it is spelled.
+    """
+    amended = copy.deepcopy(record)
+    rest = {c.name.lower(): c for c in columns}
+    for held in amended.sd.cols:
+        column = rest.pop(held.name.lower(), None)
+        if column is not None and parse_hive_type(held.type) != column.type:
+            held.type = str(column.type)
+    amended.sd.cols += thrift_columns(list(rest.values()))
+    amended.sd.location = spelled
+    keys = _columns(amended.partitionKeys or [])
+    said = {**(amended.parameters or {}), **properties}
+    amended.parameters = follow(said, _columns(record.sd.cols), columns, keys)
+    return amended
+
+
+def _followed(
+    held: Sequence[records.FieldSchema], table: Sequence[records.FieldSchema], types: Retyped
+) -> list[records.FieldSchema]:
+    """A partition's columns with those of the table that it lacks, and some wider types.
+
+    A column of another type than the decision was made on stays.
+    """
+    fields = [copy.copy(f) for f in held]
+    wide = {name: (was, grown) for name, was, grown in types}
+    for one, (name, type_) in zip(fields, plain_columns(fields), strict=True):
+        if name in wide and wide[name][0] == type_:
+            grown = grown_type(parse_hive_type(one.type), wide[name][1])
+            one.type = str(grown) if grown is not None else one.type
+    names = {f.name.lower() for f in fields}
+    return fields + [f for f in table if f.name.lower() not in names]
+
+
+def _values(key: Key) -> list[str]:
+    return [NULL_MARKER if v is None else v for v in key]
+
+
+@dataclass(frozen=True, slots=True)
+class NewPartition:
+    """A partition to register.
+
+    Attributes:
+        spelled: its location, as the metastore should record it.
+        files, bytes: of its data, so that the metastore need not count them.
+    """
+
+    name: str
+    key: Key
+    spelled: str
+    files: int
+    bytes: int
+
+
+@dataclass(slots=True)
+class Writer:
+    """Writes changes of one table's partitions in batches; several additions run concurrently.
+
+    Alterations and drops run one after another: they share rows of the metastore's database (that
+    of the former columns, for one), and on Derby they wait for each other's locks until one fails.
+
+    Partitions that the metastore refuses are in ``failed``, with its reason; not those of which it
+    rolled a change back for another's, the last of which is in ``met``.
+
+    Before each write the records are read again. What another job has added, moved or dropped since
+    the comparison, or a batch of a table that was changed, is left alone, and ``changed`` is set.
+    """
+
+    client: MetastoreClient
+    table: RegisteredTable
+    limits: BatchLimits
+    parallelism: int = 4
+    progress: Callable[[int], None] = lambda done: None
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    met: RolledBack | None = None
+    changed: bool = False
+    _third: dict[str, str] | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def name(self) -> tuple[str, str]:
+        return self.table.record.dbName, self.table.record.tableName
+
+    def add(
+        self,
+        partitions: Iterable[NewPartition],
+        present: Callable[[Sequence[NewPartition]], Sequence[NewPartition]],
+    ) -> list[str]:
+        """Registers partitions; existing ones stay as they are.
+
+        Args:
+            present: filters out partitions whose directory no longer exists.
+        """
+        columns = sum(len(f.name) + len(f.type) + 20 for f in self.table.record.sd.cols)
+
+        def send(batch: Sequence[NewPartition]) -> list[str]:
+            found = present(batch) if self._as_decided() else []
+            made = self.client.add_partitions(*self.name, [self._record(p) for p in found])
+            added = {tuple(p.values) for p in made}
+            names = [p.name for p in found if tuple(_values(p.key)) in added]
+            self.changed |= len(names) < len(found)  # others' are compared
+            return names
+
+        def size(p: NewPartition) -> int:
+            return columns + 500 + len(p.spelled.encode()) + 2 * len(p.name.encode())
+
+        fitting = [p for p in partitions if not self._too_long(p)]
+        return self._carry_out(fitting, size, lambda p: p.name, send, self.parallelism)
+
+    def alter(self, updates: Iterable[tuple[Update, str | None]]) -> list[str]:
+        """Updates partitions to the table's columns and classes, and to a new location if given.
+
+        Partitions that no longer exist, or lie elsewhere by now, are skipped.
+        """
+        columns = sum(len(f.name) + len(f.type) + 20 for f in self.table.record.sd.cols)
+
+        def send(batch: Sequence[tuple[Update, str | None]]) -> list[str]:
+            wanted = {update.name: (update, spelled) for update, spelled in batch}
+            unmoved = self._unmoved({name: update.was for name, (update, _) in wanted.items()})
+            found = {n: r for n, r in unmoved.items() if wanted[n][0].had in (None, _layout(r.sd))}
+            self.changed |= len(found) < len(unmoved)
+            for name, record in found.items():
+                self._align(record, *wanted[name])
+            try:
+                self.client.alter_partitions(*self.name, list(found.values()), NO_STATISTICS)
+            except MetastoreFailure:
+                if (
+                    len(wanted) == 1
+                    and self.client.get_partitions_by_names(*self.name, list(wanted)).missing
+                ):
+                    return []
+                raise
+            return list(found)
+
+        def size(item: tuple[Update, str | None]) -> int:
+            return columns + 800 + len(item[0].was.encode()) + 2 * len(item[0].name.encode())
+
+        return self._carry_out(updates, size, lambda item: item[0].name, send, 1)
+
+    def drop(
+        self, drops: Iterable[Drop], gone: Callable[[Sequence[Drop]], Sequence[Drop]]
+    ) -> list[str]:
+        """Drops partitions from the metastore; never deletes files.
+
+        Args:
+            gone: filters out partitions that hold data again.
+        """
+
+        def send(batch: Sequence[Drop]) -> list[str]:
+            names = list(self._unmoved({d.name: d.location for d in gone(batch)}))
+            self.client.drop_partitions(*self.name, names)
+            return names
+
+        return self._carry_out(
+            drops, lambda d: len(d.name.encode()) + 20, lambda d: d.name, send, 1
+        )
+
+    def _as_decided(self) -> bool:
+        """Whether the table is still as it was when the changes of its partitions were decided."""
+        now, then = self.client.get_table(*self.name), self.table.record
+        same = now.sd == then.sd and (now.partitionKeys or []) == (then.partitionKeys or [])
+        self.changed |= not same
+        return same
+
+    def _unmoved(self, places: Mapping[str, str]) -> dict[str, records.Partition]:
+        """Those of the partitions that lie where the comparison found them, read again."""
+        if not places or not self._as_decided():
+            return {}
+        found = self.client.get_partitions_by_names(*self.name, list(places))
+        read, root = zip(found.names, found.partitions, strict=True), self.table.location
+        same = {n: r for n, r in read if registered_partition(n, r, root).location == places[n]}
+        self.changed |= len(same) < len(places)
+        return same
+
+    def _third_statistic(self) -> dict[str, str]:
+        with self._lock:
+            if self._third is None:
+                wanted = not self.table.location.startswith("hdfs:")
+                wanted = wanted and self.client.get_version().startswith("4.")
+                self._third = {_CODED_FILES: "0"} if wanted else {}
+            return self._third
+
+    def _record(self, new: NewPartition) -> records.Partition:
+        now = int(time.time())
+        descriptor = copy.copy(self.table.record.sd)
+        descriptor.location = new.spelled
+        return records.Partition(
+            values=_values(new.key),
+            dbName=self.table.record.dbName,
+            tableName=self.table.record.tableName,
+            createTime=now,
+            lastAccessTime=0,
+            sd=descriptor,
+            parameters={
+                "numFiles": str(new.files),
+                "totalSize": str(new.bytes),
+                **self._third_statistic(),
+            },
+        )
+
+    def _align(self, record: records.Partition, update: Update, spelled: str | None) -> None:
+        own = self.table.record.sd
+        if update.schema and update.types is None:
+            record.sd.cols = own.cols
+        elif update.schema:
+            record.sd.cols = _followed(record.sd.cols or [], own.cols, update.types or ())
+        if update.classes:
+            record.sd.inputFormat, record.sd.outputFormat = own.inputFormat, own.outputFormat
+            record.sd.serdeInfo = own.serdeInfo
+        if spelled is not None:
+            record.sd.location = spelled
+        if update.missing is not None:
+            record.parameters = {**(record.parameters or {}), MISSING_PROPERTY: str(update.missing)}
+            if not update.missing:
+                del record.parameters[MISSING_PROPERTY]
+
+    def _carry_out(
+        self,
+        items: Iterable[T],
+        size: Callable[[T], int],
+        name: Callable[[T], str],
+        send: Callable[[Sequence[T]], list[str]],
+        parallelism: int,
+    ) -> list[str]:
+        """Sends all items in batches, a few concurrently; returns the completed names in order."""
+        job = Batches(name, send, self.limits, parallelism, self.progress)
+        try:
+            return job.run(list(items), size)
+        finally:
+            self.failed += job.failed
+            self.met = job.met or self.met
+
+    def _too_long(self, new: NewPartition) -> bool:
+        """Whether a column of the metastore's database cannot hold it, which is then in `failed`.
+
+        A metastore of Hive 2.3 tries a refused call for 20 seconds, and refuses the whole batch.
+        """
+        for what, text, most in (("name", new.name, 767), ("location", new.spelled, 4000)):
+            length = len(text.encode("utf-16-le", "surrogatepass")) // 2
+            if length > most:
+                reason = f"its {what} has {length} characters; a metastore holds {most}"
+                self.failed.append((new.name, reason))
+                return True
+        return False

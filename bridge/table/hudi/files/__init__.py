@@ -1,0 +1,1 @@
+"""File groups and slices of a Hudi table."""

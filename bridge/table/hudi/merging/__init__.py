@@ -1,0 +1,1 @@
+"""Merges base files and logs of a Hudi table."""

@@ -1,0 +1,1 @@
+"""Schemas of a Hudi table and their history."""

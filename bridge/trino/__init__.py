@@ -1,0 +1,1 @@
+"""Trino: builds the connector, starts and asks a server."""

@@ -1,0 +1,19 @@
+"""Trino's Python client, an extra."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from bridge.kernel.errors import EnvironmentMissing
+
+
+def trino_client() -> ModuleType:
+    """The package ``trino``. Errors: EnvironmentMissing: it is not installed."""
+    try:
+        import trino
+    except ImportError as error:
+        raise EnvironmentMissing(
+            "the Python package trino is not installed", "pip install 'skipbridge[trino]'"
+        ) from error
+    found: ModuleType = trino
+    return found

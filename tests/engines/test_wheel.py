@@ -1,0 +1,92 @@
+"""The wheel in an empty environment: the tutorial's first steps, without PySpark and a checkout."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import bridge
+
+pytestmark = [pytest.mark.full, pytest.mark.engine]
+CHECKOUT = Path(bridge.__file__).parents[1]
+Run = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """Runs the `skipbridge` of the wheel in a directory of its own, and returns its output."""
+    place = tmp_path_factory.mktemp("wheel")
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", place, CHECKOUT], check=True
+    )
+    (wheel,) = place.glob("skipbridge-*.whl")
+    subprocess.run([sys.executable, "-m", "venv", place / "venv"], check=True)
+    pip = [place / "venv" / "bin" / "python", "-m", "pip", "install", "-q"]
+    subprocess.run([*pip, wheel], check=True)
+    cache = {"SKIPBRIDGE_CACHE": str(place / "cache")}
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | cache
+
+    def run(*words: object, status: int = 0, **more: str) -> str:
+        done = subprocess.run(
+            [place / "venv" / "bin" / "skipbridge", *map(str, words)],
+            cwd=place,
+            env=environment | more,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+        assert done.returncode == status, done.stdout + done.stderr
+        return done.stdout + (done.stderr if status else "")
+
+    page = (CHECKOUT / "docs" / "tutorial.md").read_text("utf-8")
+    script = re.search(r"```python\n(.*?)```", page, re.DOTALL)
+    assert script is not None
+    python = place / "venv" / "bin" / "python"
+    subprocess.run([python, "-c", script[1]], cwd=place, env=environment, check=True)
+    yield run
+
+
+def test_an_answer_without_any_server(command: Run) -> None:
+    where = "month = 3 AND day = 8 AND dep_delay > 60"
+    before = json.loads(command("explain", "./flights", where, "--output", "json"))
+    assert before["files"] == {"total": 28, "kept": 28}
+    command("index", "build", "./flights")
+    after = json.loads(command("explain", "./flights", where, "--output", "json"))
+    assert after["files"] == {"total": 28, "kept": 1}
+    command("index", "build", "./flights", "--bloom", "tailnum")
+    found = json.loads(command("explain", "./flights", "tailnum = 'N00042'", "--output", "json"))
+    assert found["files"]["kept"] < 60
+
+
+def test_a_command_names_the_extra_that_it_lacks(command: Run) -> None:
+    lacks = "pip install 'skipbridge[{}]'"
+    assert lacks.format("spark") in command("index", "build", "./flights", "--spark", status=2)
+    assert lacks.format("spark") in command("metastore", "start", "--port", 0, status=2)
+    assert lacks.format("trino") in command("doctor", "--trino", "127.0.0.1:1", status=1)
+    assert lacks.format("hive") in command("doctor", "--hive", "127.0.0.1:1", status=1)
+    assert lacks.format("hdfs") in command("explain", "hdfs://nowhere:1/t", status=2)
+
+
+def test_a_table_of_the_metastore(command: Run) -> None:
+    """Steps 5 and 6, and what the wheel holds for step 7 and 8."""
+    uri = command("metastore", "start", "--hive", "4.0.1", "--detach", "--port", 0).strip()
+    try:
+        known = {"SKIPBRIDGE_METASTORE_URI": uri}
+        told = command("sync", "demo.flights", "--location", "flights", **known)
+        assert "demo.flights created: 4 columns, 12 added" in told
+        assert "12 unchanged" in command("sync", "demo.flights", **known)
+        found = json.loads(
+            command("explain", "demo.flights", "day = 8", "--output", "json", **known)
+        )
+        assert found["files"] == {"total": 336, "kept": 12}
+    finally:
+        command("metastore", "stop")
+    assert command("plugin", "versions").split() == ["476", "482", "483"]
