@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import wait
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, wait
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -29,6 +29,7 @@ from bridge.runtime.compose import hive_catalog_of, planner_of, split_settings, 
 from bridge.runtime.create_table import create_table
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.planner import start_planner
+from bridge.servers.process import Server
 from bridge.table.model import TableName
 from bridge.trino.client import trino_client
 from bridge.trino.plugin import build_plugin
@@ -95,95 +96,121 @@ def run_demo(
             shutil.rmtree(out)
         out.mkdir(parents=True, mode=0o700)
         root = out / "warehouse" / "flights"
-        # Both mostly wait for the network, while the table is written and indexed.
-        background = stack.enter_context(Threads(2, "demo"))
+        # These mostly wait, for the network or for a JVM, while the table is written and indexed.
+        background = stack.enter_context(Threads(4, "demo"))
         server = background.submit(fetch_server, trino_version)
         connector = background.submit(
             build_plugin, trino_version, out / "plugin", plugin_from, "skipbridge", _quiet
+        )
+        metastore = _start(
+            stack,
+            background,
+            start_embedded_metastore,
+            MetastoreSpec(out / "metastore", warehouse=out / "warehouse", port=0, in_memory=True),
         )
         have, size = fetched_megabytes(trino_version)
         say(
             "downloading meanwhile, if they are not here yet: Trino's server "
             f"({have} of {size or 190} MB here), and the connector's libraries (100 MB)"
         )
-        say("1/7  writing 336,776 flights as about 5,000 Parquet files by month")
+        say("1/5  writing 336,776 flights as about 5,000 Parquet files by month")
         with progress("files") as tick:
             files = write_flights(root, tick)
         say(f"     {files} files below {root}")
 
-        say("2/7  starting a Hive metastore (embedded in PySpark's jars)")
-        metastore = start_embedded_metastore(
-            MetastoreSpec(out / "metastore", warehouse=out / "warehouse", port=0, in_memory=True)
-        )
-        stack.callback(metastore.stop)
-        config = _config({"metastore.uri": f"thrift://127.0.0.1:{metastore.port}"})
-
-        say(f"3/7  registering {TABLE}")
-        with progress("partitions") as tick:
-            created = create_table(config, TABLE, str(root), dry_run=False, progress=tick)
-        say(f"     {created['partitions']} partitions, {len(created['columns'])} columns")
-
-        say("4/7  building its index")
-        with progress("files indexed") as tick:
-            built = index_table(config, TABLE, local=None, progress=tick, say=say)
-        say(f"     generation {built['generation']}: {built['files']} files")
-
-        say("5/7  starting the planner")
-        planner = start_planner(out / "planner", config.text("metastore.uri"))
+        say("2/5  starting a Hive metastore (embedded in PySpark's jars) and two planners")
+        uri = f"thrift://127.0.0.1:{metastore.result().port}"
+        config = _config({"metastore.uri": uri})
+        planner = start_planner(out / "planner", uri)
         stack.callback(planner.stop)
         # The baseline: no index, and one split per file, as engines do by default.
         by_file = {
-            "metastore.uri": config.text("metastore.uri"),
+            "metastore.uri": uri,
             "index.root": str(out / "no-index"),
             "splits.max_files": "1",
         }
         second = start_planner(
             out / "planner-file-by-file",
-            config.text("metastore.uri"),
+            uri,
             environment={variable_of(key): value for key, value in by_file.items()},
         )
         stack.callback(second.stop)
-
-        say(f"6/7  building the connector for Trino {trino_version}")
-        asked = time.monotonic()
-        plugin = connector.result()
-
-        say(f"7/7  starting Trino {trino_version}")
-        with progress("MB of Trino's server") as tick:
-            while not wait([server], 0.5).done:
-                tick(*fetched_megabytes(trino_version))
-        server.result()
-        waited = time.monotonic() - asked
-        trino = start_trino(
-            TrinoSpec(
-                directory=out / "trino",
-                catalogs={
-                    catalog: {
-                        "connector.name": "skipbridge",
-                        "skipbridge.planner": f"127.0.0.1:{port}",
-                    }
-                    for catalog, port in (
-                        ("bridge", planner.port),
-                        ("file_by_file", second.port),
-                    )
-                },
-                plugins={"skipbridge": plugin},
-                version=trino_version,
-                port=0,
-            )
+        ports = {"bridge": planner.port, "file_by_file": second.port}
+        trino = _start(
+            stack, background, _start_trino, trino_version, out / "trino", server, connector, ports
         )
-        stack.callback(trino.stop)
+
+        say(f"3/5  registering {TABLE}")
+        with progress("partitions") as tick:
+            created = create_table(config, TABLE, str(root), dry_run=False, progress=tick)
+        say(f"     {created['partitions']} partitions, {len(created['columns'])} columns")
+
+        say("4/5  building its index")
+        with progress("files indexed") as tick:
+            built = index_table(config, TABLE, local=None, progress=tick, say=say)
+        say(f"     generation {built['generation']}: {built['files']} files")
+
+        say(f"5/5  building the connector for Trino {trino_version} and starting it")
+        asked = time.monotonic()
+        with progress("MB of Trino's server") as tick:
+            parts: list[Future[Any]] = [server, connector]
+            while wait(parts, 0.5).not_done:
+                tick(*fetched_megabytes(trino_version))
+        waited = time.monotonic() - asked
+        port = trino.result().port
         sides = (
             _Side("skipbridge", "bridge", True, config, 3),
             _Side("pruning switched off", "bridge", False, config, 3),
             _Side("no index, a split a file", "file_by_file", True, _config(by_file), 2),
         )
-        equal = _queries(out, sides, trino.port, say)
+        equal = _queries(out, sides, port, say)
         took = time.monotonic() - started
         waiting = f", {waited:.0f} s of them for downloads and the connector" if waited > 1 else ""
         say(f"done in {took:.0f} s{waiting}; stopping what was started")
     say(_NEXT.replace("skipbridge ", f"{_program()} "))
     return 0 if equal else 1
+
+
+def _start(
+    stack: ExitStack, background: Threads, start: Callable[..., Server], *arguments: object
+) -> Future[Server]:
+    """Starts a server in the background. The stack's end waits for it and stops it."""
+    future = background.submit(start, *arguments)
+
+    def stop() -> None:
+        if future.cancel():
+            return
+        with suppress(BridgeError):
+            future.result().stop()
+
+    stack.callback(stop)
+    return future
+
+
+def _start_trino(
+    version: str,
+    directory: Path,
+    server: Future[None],
+    connector: Future[Path],
+    planners: Mapping[str, int],
+) -> Server:
+    """Starts Trino with a catalog for each planner, once its server and connector are here."""
+    server.result()
+    return start_trino(
+        TrinoSpec(
+            directory=directory,
+            catalogs={
+                catalog: {
+                    "connector.name": "skipbridge",
+                    "skipbridge.planner": f"127.0.0.1:{port}",
+                }
+                for catalog, port in planners.items()
+            },
+            plugins={"skipbridge": connector.result()},
+            version=version,
+            port=0,
+        )
+    )
 
 
 _NEXT = """
