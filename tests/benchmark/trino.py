@@ -114,7 +114,7 @@ def asking(port: int) -> Callable[[str, str], list[Any]]:
 def floor() -> float:
     """Seconds of the full scan's reading alone: Trino's ParquetReader, two threads, no engine."""
     directory = small_files()
-    runs = run_java("io.skipbridge.trino.read.page.ScanFloor", str(directory), "9")
+    runs = run_java("io.skipbridge.trino.read.ScanFloor", str(directory), "9")
     return sorted(run[1] for run in runs[4:])[2]
 
 

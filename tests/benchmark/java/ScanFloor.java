@@ -1,4 +1,4 @@
-package io.skipbridge.trino.read.page;
+package io.skipbridge.trino.read;
 
 import io.trino.parquet.AbstractParquetDataSource;
 import io.trino.parquet.Column;

@@ -2,8 +2,8 @@ package io.skipbridge.trino;
 
 import io.skipbridge.trino.metadata.BridgeMetadata;
 import io.skipbridge.trino.metadata.TableChangesFunction;
+import io.skipbridge.trino.read.BridgePageSourceProviderFactory;
 import io.skipbridge.trino.read.ReadSettings;
-import io.skipbridge.trino.read.page.BridgePageSourceProviderFactory;
 import io.skipbridge.trino.read.storage.FileOpener;
 import io.skipbridge.trino.split.BridgeSplitManager;
 import io.trino.spi.connector.Connector;

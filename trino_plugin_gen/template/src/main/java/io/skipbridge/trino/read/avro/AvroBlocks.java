@@ -1,7 +1,7 @@
 package io.skipbridge.trino.read.avro;
 
-import io.skipbridge.trino.read.page.FileReader;
-import io.skipbridge.trino.read.page.PlannedBytes;
+import io.skipbridge.trino.read.file.FileReader;
+import io.skipbridge.trino.read.file.PlannedBytes;
 import io.skipbridge.trino.read.storage.PlannedInputFile;
 import io.trino.hive.formats.TrinoDataInputStream;
 import io.trino.spi.Page;

@@ -1,11 +1,11 @@
 package io.skipbridge.trino.read.avro;
 
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
-import io.skipbridge.trino.read.page.AheadRange;
-import io.skipbridge.trino.read.page.FileReader;
-import io.skipbridge.trino.read.page.FileScan;
-import io.skipbridge.trino.read.page.OpenFile;
-import io.skipbridge.trino.read.page.RowFormat;
+import io.skipbridge.trino.read.file.AheadRange;
+import io.skipbridge.trino.read.file.FileReader;
+import io.skipbridge.trino.read.file.FileScan;
+import io.skipbridge.trino.read.file.OpenFile;
+import io.skipbridge.trino.read.file.RowFormat;
 import io.trino.spi.predicate.TupleDomain;
 import org.apache.avro.Schema;
 

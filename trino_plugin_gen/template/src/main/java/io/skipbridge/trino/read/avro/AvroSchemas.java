@@ -2,7 +2,7 @@ package io.skipbridge.trino.read.avro;
 
 import io.skipbridge.trino.BridgeErrorCode;
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
-import io.skipbridge.trino.read.page.FileScan;
+import io.skipbridge.trino.read.file.FileScan;
 import io.trino.hive.formats.avro.AvroTypeException;
 import io.trino.hive.formats.avro.HiveAvroTypeBlockHandler;
 import io.trino.spi.TrinoException;

@@ -1,7 +1,7 @@
 package io.skipbridge.trino.read.orc;
 
 import io.airlift.slice.Slice;
-import io.skipbridge.trino.read.page.PlannedBytes;
+import io.skipbridge.trino.read.file.PlannedBytes;
 import io.trino.orc.DiskRange;
 import io.trino.orc.OrcDataSource;
 import io.trino.orc.OrcDataSourceId;

@@ -1,7 +1,7 @@
 package io.skipbridge.trino.read.orc;
 
 import io.airlift.slice.Slices;
-import io.skipbridge.trino.read.page.PlannedBytes;
+import io.skipbridge.trino.read.file.PlannedBytes;
 import io.skipbridge.trino.read.storage.ReadableFile;
 import io.trino.orc.AbstractOrcDataSource;
 import io.trino.orc.MemoryOrcDataSource;

@@ -1,8 +1,8 @@
 package io.skipbridge.trino.read.orc;
 
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
-import io.skipbridge.trino.read.page.FileReader;
-import io.skipbridge.trino.read.page.OpenFile;
+import io.skipbridge.trino.read.file.FileReader;
+import io.skipbridge.trino.read.file.OpenFile;
 import io.trino.memory.context.AggregatedMemoryContext;
 import io.trino.orc.NameBasedFieldMapper;
 import io.trino.orc.OrcPredicate;

@@ -10,14 +10,14 @@ import java.util.OptionalLong;
 import java.util.concurrent.CompletableFuture;
 
 /** The rows of page sources, one source after the other. */
-final class ChainedPageSource
+public final class ChainedPageSource
         implements ConnectorPageSource
 {
     private final List<ConnectorPageSource> sources;
     private int current;
 
     /** @param sources open nothing before they are asked for rows */
-    ChainedPageSource(List<ConnectorPageSource> sources)
+    public ChainedPageSource(List<ConnectorPageSource> sources)
     {
         this.sources = List.copyOf(sources);
     }

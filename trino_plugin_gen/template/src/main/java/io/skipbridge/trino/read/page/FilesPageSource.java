@@ -1,6 +1,16 @@
 package io.skipbridge.trino.read.page;
 
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
+import io.skipbridge.trino.read.file.AheadFile;
+import io.skipbridge.trino.read.file.AheadRange;
+import io.skipbridge.trino.read.file.ConstantColumns;
+import io.skipbridge.trino.read.file.FileReader;
+import io.skipbridge.trino.read.file.FileScan;
+import io.skipbridge.trino.read.file.FilesAhead;
+import io.skipbridge.trino.read.file.OpenFile;
+import io.skipbridge.trino.read.file.PlannedBytes;
+import io.skipbridge.trino.read.file.ReadFailure;
+import io.skipbridge.trino.read.file.RowFormat;
 import io.skipbridge.trino.read.storage.PlannedInputFile;
 import io.skipbridge.trino.read.storage.ReadableFile;
 import io.skipbridge.trino.split.PlannedFile;
@@ -43,31 +53,31 @@ public final class FilesPageSource
     }
 
     @Override
-    boolean isOpen()
+    protected boolean isOpen()
     {
         return reader != null;
     }
 
     @Override
-    boolean wouldWait()
+    protected boolean wouldWait()
     {
         return files.wouldWait();
     }
 
     @Override
-    CompletableFuture<?> opening()
+    protected CompletableFuture<?> opening()
     {
         return files.blocked();
     }
 
     @Override
-    boolean isLarge()
+    protected boolean isLarge()
     {
         return file.size() > AheadRange.SMALL_FILE;
     }
 
     @Override
-    SourcePage read()
+    protected SourcePage read()
             throws IOException
     {
         if (positions() > 0) {
@@ -89,7 +99,7 @@ public final class FilesPageSource
     }
 
     @Override
-    boolean open()
+    protected boolean open()
             throws IOException
     {
         PlannedFile next = null;
@@ -153,7 +163,7 @@ public final class FilesPageSource
     }
 
     @Override
-    void closeOpen()
+    protected void closeOpen()
             throws IOException
     {
         try (PlannedBytes _ = bytes; FileReader _ = reader) {
@@ -163,7 +173,7 @@ public final class FilesPageSource
     }
 
     @Override
-    RuntimeException failure(Throwable problem)
+    protected RuntimeException failure(Throwable problem)
     {
         return failure(problem, file);
     }
@@ -180,7 +190,7 @@ public final class FilesPageSource
     }
 
     @Override
-    void closeFiles()
+    protected void closeFiles()
             throws IOException
     {
         files.close();

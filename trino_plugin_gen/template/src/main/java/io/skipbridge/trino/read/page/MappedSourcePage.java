@@ -14,7 +14,7 @@ import java.util.function.UnaryOperator;
  * A reader's page with its columns in the scan's order and types, and with constants. Columns are read, and converted, on demand: the engine asks for them
  * after the page source gave the page, so the page itself turns a reader's exceptions into errors that name the file.
  */
-final class MappedSourcePage
+public final class MappedSourcePage
         implements SourcePage
 {
     private static final int SHALLOW_BYTES = 48;
@@ -32,7 +32,7 @@ final class MappedSourcePage
      * @param conversions of each channel's column; empty where there is nothing to convert
      * @param failure what an exception of the reader tells of the page's file
      */
-    MappedSourcePage(
+    public MappedSourcePage(
             SourcePage source,
             int[] columnOfChannel,
             Block[] constants,

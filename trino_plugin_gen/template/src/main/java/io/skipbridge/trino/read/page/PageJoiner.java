@@ -9,9 +9,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /** Joins small pages into pages of a useful size. */
-final class PageJoiner
+public final class PageJoiner
 {
-    static final int TARGET_POSITIONS = 8_192;
+    public static final int TARGET_POSITIONS = 8_192;
     private static final long TARGET_BYTES = 4 << 20;
 
     private final List<Type> types;
@@ -19,13 +19,13 @@ final class PageJoiner
     private int positions;
     private long bytes;
 
-    PageJoiner(List<Type> types)
+    public PageJoiner(List<Type> types)
     {
         this.types = types;
         types.forEach(_ -> channels.add(new ArrayList<>()));
     }
 
-    void add(Block[] blocks, int count)
+    public void add(Block[] blocks, int count)
     {
         for (int i = 0; i < blocks.length; i++) {
             channels.get(i).add(blocks[i]);
@@ -34,7 +34,7 @@ final class PageJoiner
         positions += count;
     }
 
-    void add(SourcePage page)
+    public void add(SourcePage page)
     {
         Block[] blocks = new Block[page.getChannelCount()];
         for (int i = 0; i < blocks.length; i++) {
@@ -43,22 +43,22 @@ final class PageJoiner
         add(blocks, page.getPositionCount());
     }
 
-    boolean isEmpty()
+    public boolean isEmpty()
     {
         return positions == 0;
     }
 
-    boolean isFull()
+    public boolean isFull()
     {
         return positions >= TARGET_POSITIONS || bytes >= TARGET_BYTES;
     }
 
-    long bytes()
+    public long bytes()
     {
         return bytes;
     }
 
-    Page join()
+    public Page join()
     {
         Block[] joined = new Block[types.size()];
         for (int i = 0; i < joined.length; i++) {

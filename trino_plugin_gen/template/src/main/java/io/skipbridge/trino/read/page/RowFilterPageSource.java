@@ -18,7 +18,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.stream.IntStream;
 
 /** Removes rows that do not belong to the snapshot, then the columns that only the filter needed. */
-final class RowFilterPageSource
+public final class RowFilterPageSource
         implements ConnectorPageSource
 {
     private final ConnectorPageSource source;
@@ -30,7 +30,7 @@ final class RowFilterPageSource
      * @param channels of {@code source}; the first {@code width} of them are the scan's
      * @param filter not none; its columns are all among the channels
      */
-    RowFilterPageSource(ConnectorPageSource source, List<BridgeColumnHandle> channels, int width, TupleDomain<BridgeColumnHandle> filter)
+    public RowFilterPageSource(ConnectorPageSource source, List<BridgeColumnHandle> channels, int width, TupleDomain<BridgeColumnHandle> filter)
     {
         this.source = source;
         this.channels = channels;

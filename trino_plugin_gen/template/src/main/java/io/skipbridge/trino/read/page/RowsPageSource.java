@@ -12,45 +12,45 @@ import java.util.concurrent.CompletableFuture;
  * A page source that opens files and reads their rows. Joins small pages of small files. Passes others on with their columns unread, behind the joined
  * ones.
  */
-abstract class RowsPageSource
+public abstract class RowsPageSource
         extends SplitPageSource
 {
     /** The smallest page of a small file that is passed on with its columns unread. */
     private static final int LAZY_POSITIONS = 4_096;
 
     /** NULL of each channel, for columns that files do not have. */
-    final Block[] nulls;
+    protected final Block[] nulls;
     private final PageJoiner joiner;
     private SourcePage held;
 
-    RowsPageSource(List<BridgeColumnHandle> channels)
+    protected RowsPageSource(List<BridgeColumnHandle> channels)
     {
         this.joiner = new PageJoiner(channels.stream().map(BridgeColumnHandle::type).toList());
         this.nulls = channels.stream().map(channel -> channel.type().createNullBlock()).toArray(Block[]::new);
     }
 
     /** Whether files are open. */
-    abstract boolean isOpen();
+    protected abstract boolean isOpen();
 
     /** Whether {@link #open} waits for bytes that are on their way. */
-    abstract boolean wouldWait();
+    protected abstract boolean wouldWait();
 
     /** Completes when {@link #open} need not wait. */
-    abstract CompletableFuture<?> opening();
+    protected abstract CompletableFuture<?> opening();
 
     /** Opens the next files; false if there are none. */
-    abstract boolean open()
+    protected abstract boolean open()
             throws IOException;
 
     /** The next rows of the open files in the scan's channels; null at their end. */
-    abstract SourcePage read()
+    protected abstract SourcePage read()
             throws IOException;
 
     /** Whether the open files are one large file. Its pages are as its reader makes them. */
-    abstract boolean isLarge();
+    protected abstract boolean isLarge();
 
     /** Closes the open files, if any are open. */
-    abstract void closeOpen()
+    protected abstract void closeOpen()
             throws IOException;
 
     @Override
@@ -60,7 +60,7 @@ abstract class RowsPageSource
     }
 
     @Override
-    final SourcePage nextPage()
+    protected final SourcePage nextPage()
             throws IOException
     {
         if (held != null) {
@@ -105,13 +105,13 @@ abstract class RowsPageSource
     }
 
     /** The memory of joined pages. */
-    final long joinedBytes()
+    protected final long joinedBytes()
     {
         return joiner.bytes();
     }
 
     @Override
-    void closeFiles()
+    protected void closeFiles()
             throws IOException
     {
         held = null;

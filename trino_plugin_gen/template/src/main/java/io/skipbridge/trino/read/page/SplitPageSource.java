@@ -1,5 +1,6 @@
 package io.skipbridge.trino.read.page;
 
+import io.skipbridge.trino.read.file.ReadCounters;
 import io.trino.spi.connector.ConnectorPageSource;
 import io.trino.spi.connector.SourcePage;
 import io.trino.spi.metrics.Metrics;
@@ -8,30 +9,30 @@ import java.io.IOException;
 import java.util.OptionalLong;
 
 /** A page source over the files of a split: what all of them count, and how they end. */
-abstract class SplitPageSource
+public abstract class SplitPageSource
         implements ConnectorPageSource
 {
-    final ReadCounters counters = new ReadCounters();
+    protected final ReadCounters counters = new ReadCounters();
     private long positions;
     private boolean finished;
 
     /** The next page; null if there is none yet, or none at all: then {@link #end} was called. */
-    abstract SourcePage nextPage()
+    protected abstract SourcePage nextPage()
             throws IOException;
 
     /** An error that names the file in work. */
-    abstract RuntimeException failure(Throwable problem);
+    protected abstract RuntimeException failure(Throwable problem);
 
-    abstract void closeFiles()
+    protected abstract void closeFiles()
             throws IOException;
 
-    final void end()
+    protected final void end()
     {
         finished = true;
     }
 
     /** Rows handed out so far. */
-    final long positions()
+    protected final long positions()
     {
         return positions;
     }
@@ -52,7 +53,7 @@ abstract class SplitPageSource
     @Override
     public final long getCompletedBytes()
     {
-        return counters.bytes;
+        return counters.bytes();
     }
 
     @Override
@@ -64,7 +65,7 @@ abstract class SplitPageSource
     @Override
     public final long getReadTimeNanos()
     {
-        return counters.nanos;
+        return counters.nanos();
     }
 
     @Override

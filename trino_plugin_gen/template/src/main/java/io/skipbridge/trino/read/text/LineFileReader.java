@@ -2,8 +2,8 @@ package io.skipbridge.trino.read.text;
 
 import com.fasterxml.jackson.core.exc.InputCoercionException;
 import io.skipbridge.trino.BridgeErrorCode;
-import io.skipbridge.trino.read.page.FileReader;
-import io.skipbridge.trino.read.page.ReadFailure;
+import io.skipbridge.trino.read.file.FileReader;
+import io.skipbridge.trino.read.file.ReadFailure;
 import io.skipbridge.trino.read.text.LineFormat.Decoder;
 import io.skipbridge.trino.split.PlannedFile;
 import io.trino.hive.formats.line.LineReader;

@@ -3,7 +3,7 @@ package io.skipbridge.trino.read.avro;
 import io.skipbridge.trino.BridgeErrorCode;
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.skipbridge.trino.metadata.ColumnKind;
-import io.skipbridge.trino.read.page.FileScan;
+import io.skipbridge.trino.read.file.FileScan;
 import io.skipbridge.trino.read.page.FilesPageSource;
 import io.skipbridge.trino.read.storage.FileOpener;
 import io.skipbridge.trino.split.PlannedFile;

@@ -1,9 +1,10 @@
 package io.skipbridge.trino.read.page;
 
 import io.skipbridge.trino.BridgeErrorCode;
-import io.trino.spi.Page;
+import io.skipbridge.trino.read.file.ReadFailure;
 import io.trino.parquet.ParquetCorruptionException;
 import io.trino.parquet.ParquetDataSourceId;
+import io.trino.spi.Page;
 import io.trino.spi.TrinoException;
 import io.trino.spi.block.Block;
 import io.trino.spi.connector.SourcePage;

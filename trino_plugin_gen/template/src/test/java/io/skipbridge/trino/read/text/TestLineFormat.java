@@ -3,7 +3,7 @@ package io.skipbridge.trino.read.text;
 import io.skipbridge.trino.BridgeErrorCode;
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.skipbridge.trino.metadata.ColumnKind;
-import io.skipbridge.trino.read.page.FileReader;
+import io.skipbridge.trino.read.file.FileReader;
 import io.skipbridge.trino.read.storage.PlannedInputFile;
 import io.skipbridge.trino.read.storage.ReadableFile;
 import io.skipbridge.trino.split.PlannedFile;
