@@ -10,6 +10,7 @@ import click
 from tests.benchmark import (
     build,
     clustered,
+    clustered_queries,
     clustering,
     concurrency,
     dpp,
@@ -75,6 +76,7 @@ WORKS: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "external": ("Tables of segments: facts beside a view, reads of a load", external.run),
     "changes": ("Trino 476: changes of the last of 1,000 Hudi commits", hudi_changes.run),
     "clustered": ("Clustered files: how fast they are made, and how large", clustered.run),
+    "clustered-queries": ("A published table in Trino, beside Iceberg", clustered_queries.run),
     "clustering": (
         "Clustering beside Delta Lake and Iceberg; queries in Trino 476",
         clustering.run,

@@ -53,7 +53,7 @@ def quick() -> list[Figure]:
 def _measured(narrow: int, wide: int, remote: int) -> list[Figure]:
     spark = open_session("local[2]", settings={"spark.driver.memory": "2g"})
     try:
-        few, many = _flights(narrow), _wide(wide)
+        few, many = flights(narrow), _wide(wide)
         _rewritten(linked(few, _work("warm"), 10), spark)
         figures = [
             *_speed("5 columns", few, None),
@@ -71,7 +71,7 @@ def _work(name: str) -> Path:
     return data.root() / f"clustered-{name.replace(' ', '-')}"
 
 
-def _flights(count: int) -> Path:
+def flights(count: int) -> Path:
     """Flights of years in the order of time."""
 
     def table(begin: int, rows: int, rng: np.random.Generator) -> pa.Table:

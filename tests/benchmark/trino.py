@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -41,12 +41,19 @@ UNSELECTIVE = (
 
 @contextmanager
 def cluster(
-    directories: dict[str, Path], asked: RequestedIndexes = NOTHING_NEW
+    directories: dict[str, Path],
+    asked: RequestedIndexes = NOTHING_NEW,
+    *,
+    prepare: Callable[[str], None] = lambda uri: None,
+    catalogs: Callable[[Path], dict[str, dict[str, str]]] = lambda scratch: {},
+    plugins: Sequence[str] = ("hive",),
 ) -> Iterator[Callable[[str, str], list[Any]]]:
     """Metastore, planner and Trino over tables of schema ``bench``; yields query(catalog, sql).
 
     Args:
         asked: index kinds beside min and max.
+        prepare: is called with the metastore's URI when the tables are indexed.
+        catalogs: more catalogs, given a scratch directory; ``plugins`` are Trino's own for all.
     """
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -72,6 +79,7 @@ def cluster(
                 progress=lambda done, total: None,
                 say=print,
             )
+        prepare(uri)
         planner = stack.enter_context(start_planner(scratch / "planner", uri))
         plugin = build_plugin("476", scratch / "plugin", None, "skipbridge", lambda line: None)
         server = stack.enter_context(
@@ -89,8 +97,9 @@ def cluster(
                             # Its native local file system reads file:/ locations as empty.
                             "fs.hadoop.enabled": "true",
                         },
+                        **catalogs(scratch),
                     },
-                    plugins={"skipbridge": plugin, **stock_plugins("hive")},
+                    plugins={"skipbridge": plugin, **stock_plugins(*plugins)},
                     port=0,
                     heap="6G",
                 )
