@@ -209,6 +209,8 @@ class _Binder:
             case Predicate(op, reference, literals):
                 column = self._column(reference)
                 found = KEPT if column is None else self._predicate(op, column, literals)
+                if found == FALSE and isinstance(column, BoundCall):
+                    found = KEPT  # the call may fail, and the engine says so
                 if found == KEPT:
                     self.dropped.append(expression)
                 return found

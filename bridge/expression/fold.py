@@ -1,7 +1,8 @@
 """Conjunction and disjunction of bound expressions, folded and merged.
 
 The law: the result matches exactly the rows that the combined parts match. An AND keeps an inexact
-`BoundTrue`. An OR that contains one becomes one.
+`BoundTrue`. An OR that contains one becomes one. Predicates on a call that contradict each other
+stay as they are: the rows on which the call fails must be read.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterable
 
 from bridge.expression.nodes import (
     BoundAnd,
+    BoundCall,
     BoundExpression,
     BoundFalse,
     BoundOr,
@@ -126,7 +128,9 @@ def _merge_and(children: list[BoundExpression]) -> list[BoundExpression] | None:
             continue  # merged at the column's first predicate
         met = predicates if len(predicates) == 1 else _meet(child.reference, predicates)
         if met is None:
-            return None
+            if not isinstance(child.reference, BoundCall):
+                return None
+            met = predicates  # a call may fail, and the engine says so
         merged.update(dict.fromkeys(met))
     return list(merged)
 
