@@ -15,19 +15,24 @@ _CHANGED = "transient_lastDdlTime"
 
 
 def alter_unless_changed(
-    client: MetastoreClient, fresh: records.Table, amended: records.Table, pause: float = 0.0
+    client: MetastoreClient,
+    fresh: records.Table,
+    amended: records.Table,
+    pause: float | None = 0.0,
 ) -> bool:
     """Alters a table unless its record was altered since ``fresh`` was read; False if it was.
 
-    The record is read again directly before, and compared in all fields. Servers that support a
-    condition check the time of the last change in the same transaction, and we write a new time. It
-    has whole seconds: only a record that did not change during a ``pause`` of more than one second
-    cannot change unnoticed within the second of its time.
+    The record is read again directly before, and compared in all fields; with a ``pause`` of None,
+    ``fresh`` is that reading. Servers that support a condition check the time of the last change in
+    the same transaction, and we write a new time. It has whole seconds: only a record that did not
+    change during a ``pause`` of more than one second cannot change unnoticed within the second of
+    its time.
     """
     name = fresh.dbName, fresh.tableName
-    time.sleep(pause)
-    if client.get_table(*name) != fresh:
-        return False
+    if pause is not None:
+        time.sleep(pause)
+        if client.get_table(*name) != fresh:
+            return False
     context = dict(NO_STATISTICS)
     known = (fresh.parameters or {}).get(_CHANGED, "")
     changed_at = whole_number(known)

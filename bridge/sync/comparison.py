@@ -29,7 +29,14 @@ from bridge.metastore.batches import BatchSettings, fetch_partitions
 from bridge.metastore.client import MetastoreClient
 from bridge.storage.uri import relative
 from bridge.sync.absence import Absence, dropped_lately
-from bridge.sync.diff import Changes, KeptPartition, Occupied, PartitionDiff, TargetProperties
+from bridge.sync.diff import (
+    Changes,
+    Columns,
+    KeptPartition,
+    Occupied,
+    PartitionDiff,
+    TargetProperties,
+)
 from bridge.sync.discovered_partitions import DiscoveredPartitions, DiscoveryContext, discover
 from bridge.sync.extractors import find_extractor
 from bridge.sync.places import typed_keys
@@ -93,6 +100,7 @@ class SyncPlan:
         state: the state of the last run; None if there is none, or it is lost.
         states: where it lies.
         columns: the table's columns after this run.
+        target: the same, as partitions that exist were compared with them.
         table_changes: changes of the table itself, one line each, as in a diff.
         digest: digest of storage.
         newer, possibly: directories that changed since the last run, and others that may have.
@@ -111,6 +119,7 @@ class SyncPlan:
     quick: bool
     listed_at: float
     columns: tuple[Column, ...] = ()
+    target: Columns = ()
     changes: Changes = field(default_factory=Changes)
     table_changes: list[str] = field(default_factory=list)
     digest: str = ""
@@ -438,7 +447,7 @@ class Comparison:
 
     def _diff(self, plan: SyncPlan, table: RegisteredTable, widened: bool) -> Changes:
         amended = amended_table(table.record, plan.columns, table.spelled, {})
-        columns = plain_columns(amended.sd.cols)
+        columns = plan.target = plain_columns(amended.sd.cols)
         left = table.location if table.location != plan.place.root else None
         target = TargetProperties(
             plan.place.root,

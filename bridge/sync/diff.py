@@ -58,6 +58,7 @@ class RegisteredPartition:
         name: in the metastore's spelling.
         location: canonical URI; as it is registered if it has none, empty if there is none.
         missing: when a run first found no data there, milliseconds since the epoch, as recorded.
+        record: a digest of all fields of the record.
     """
 
     name: str
@@ -66,6 +67,24 @@ class RegisteredPartition:
     columns: Columns
     layout: PartitionClasses
     missing: int | None = None
+    record: str = field(default="", compare=False)
+
+    @property
+    def basis(self) -> Basis:
+        return Basis(self.record, hash(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """A partition's record, as it was when a change was decided.
+
+    Attributes:
+        record: `RegisteredPartition.record`.
+        decides: a digest of what decisions are made on, in this process.
+    """
+
+    record: str
+    decides: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +118,6 @@ class Update:
             those that it lacks.
         classes: whether its format classes are set to the table's.
         types: columns that get a wider type.
-        had: with ``classes``: those that the partition had.
         missing: what the record shall say of when no data was found; 0 removes it, None leaves it.
     """
 
@@ -111,7 +129,7 @@ class Update:
     classes: bool = False
     missing: int | None = None
     types: Retyped | None = None
-    had: PartitionClasses | None = None
+    basis: Basis | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +147,7 @@ class Drop:
     name: str
     location: str
     left: bool = False
+    basis: Basis | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +317,9 @@ class PartitionDiff:
                 absent.append(partition)
         for partition, wait in zip(absent, self._wait(absent), strict=True):
             if wait is None:
-                changes.drops.append(Drop(partition.name, partition.location))
+                changes.drops.append(
+                    Drop(partition.name, partition.location, basis=partition.basis)
+                )
                 continue
             changes.waiting.append(KeptPartition(partition.name, partition.location, wait.reason))
             self._update(partition, None, since=wait.since)
@@ -341,7 +362,8 @@ class PartitionDiff:
         elif not self._ours(location):
             self._keep(partition, "it is outside the table's root")
         elif self._left(location):
-            self._changes.drops.append(Drop(partition.name, location, left=True))
+            drop = Drop(partition.name, location, left=True, basis=partition.basis)
+            self._changes.drops.append(drop)
         else:
             self._unsure.append((partition, None))
 
@@ -405,7 +427,7 @@ class PartitionDiff:
                 classes,
                 missing,
                 types if schema else None,
-                partition.layout if classes else None,
+                partition.basis,
             )
         )
 

@@ -38,6 +38,7 @@ from bridge.sync.writing.record import (
     amend_noting,
     create,
     keep_left,
+    left_to_next_run,
     partition_names,
     tell,
     until_settled,
@@ -98,7 +99,11 @@ class TableSync:
         self._begin(plan)
         if plan.table_changes and not self._write_table(plan):
             return False
-        table = read_table(self._client, self._request.name)
+        table = plan.table if plan.table is not None and not plan.table_changes else None
+        if table is None:
+            table = read_table(self._client, self._request.name)
+            if plan.target and table.target_columns != plan.target:
+                return False
         writer = PartitionWriter(
             self._client,
             self._settings,
@@ -108,7 +113,7 @@ class TableSync:
             lambda batch: self._present(plan, batch),
             self._gone,
         )
-        written = writer.write(table, changes, plan.stored)
+        written = writer.write(table, changes, plan.stored, plan.names)
         if plan.table_changes:
             report.outcome = "synced"
         if written.changed:
@@ -195,8 +200,10 @@ class TableSync:
         names = partition_names(self._client, name, table)
         self._report.partitions = len(names)
         same_table = list(fresh.digest_parts()) == list(table.digest_parts())
-        if not same_table or set(names) != expected:
+        if not same_table or expected - set(names):
             return False
+        if len(names) > len(expected):
+            return left_to_next_run(self._report)
         dropped = list(plan.dropped)
         if self._report.dropped:
             dropped.append((int(time.time()), len(self._report.dropped)))

@@ -4,7 +4,6 @@ that they wrote is lost.
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 from collections.abc import Iterator
@@ -16,93 +15,26 @@ import pytest
 from bridge.kernel.errors import TableExists
 from bridge.metastore._gen import ttypes
 from bridge.sync.schemas.type_changes import SETTING
-from tests.engines.conftest import RunningMetastore
-from tests.support.metastore_proxy import Call, Fate, MetastoreProxy
-from tests.support.sync_rivals import Outcome, Rivals, sync
+from tests.support.metastore_proxy import Call, Fate
+from tests.support.sync_rivals import sync
+from tests.support.sync_story import Story, numbers
 from tests.support.sync_world import (
     DDL_TIME,
-    KEYS,
     SPARK_SCHEMA,
-    Values,
-    World,
     clear,
     fields,
     parquet,
-    place_of,
     schema_of_spark,
 )
 
 pytestmark = pytest.mark.full
 
-_numbers = itertools.count()
-
-
-class Story:
-    """A table of one metastore, and rivals."""
-
-    def __init__(self, running: RunningMetastore, base: Path) -> None:
-        self.uri = running.uri
-        self.port = running.server.port
-        self.client = running.client()
-        self.world = World(base, self.client, f"others{next(_numbers)}", _never())
-        self.rivals = Rivals(self.world, running.uri)
-        self.proxy = MetastoreProxy(self.port)
-
-    @property
-    def root(self) -> Path:
-        return self.world.root
-
-    def write(self, *directories: str, kind: str = "first") -> None:
-        for directory in directories:
-            self.world.write(self.root / directory, kind)
-
-    def create(self, keys: str, origin: str = "hive") -> None:
-        self.world.keys = KEYS[keys]
-        self.world.create(origin)
-
-    def sync(self, *, through: bool = False, **options: object) -> Outcome:
-        ended = sync(self.world, self.proxy.uri if through else self.uri, **options)
-        if ended.error is not None and not options.get("refused"):
-            raise ended.error
-        return ended
-
-    def places(self) -> dict[Values, Path]:
-        return {v: place_of(p) for v, p in self.world.partitions().items()}
-
-    def alter(self, values: Values, **changes: object) -> None:
-        """Another's ALTER TABLE ... PARTITION: location, or properties."""
-        record = self.world.partitions()[values]
-        for what, value in changes.items():
-            if what in ("location", "place"):
-                record.sd.location = f"file:{value}" if what == "location" else value
-            else:
-                record.parameters[what] = str(value)
-        self.client.alter_partitions(
-            self.world.database, "t", [record], {"DO_NOT_UPDATE_STATS": "true"}
-        )
-
-    def alter_table(self, **properties: str) -> None:
-        record = self.world.table()
-        assert record is not None
-        record.parameters |= properties
-        record.parameters.pop(DDL_TIME, None)
-        self.client.alter_table(self.world.database, "t", record)
-
-
-def _never() -> object:
-    class Never:
-        def randrange(self, of: int) -> int:
-            return of - 1
-
-    return Never()
-
 
 @pytest.fixture(params=["metastore", "metastore_401"])
 def story(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Story]:
-    made = Story(request.getfixturevalue(request.param), tmp_path)
-    yield made
-    made.proxy.__exit__(None, None, None)
-    made.client.close()
+    running = request.getfixturevalue(request.param)
+    with Story(running.server.port, tmp_path) as made:
+        yield made
 
 
 # place is identity
@@ -328,110 +260,6 @@ def test_a_column_of_one_partition_widens_no_other(story: Story) -> None:
     assert story.sync().in_step and story.sync(full=True).in_step
 
 
-# decisions
-
-
-@pytest.mark.rule("44")
-def test_a_property_set_before_each_call_of_a_sync(story: Story) -> None:
-    """Partitions alone change: the table's record is not written."""
-    story.write("p=a", "p=b")
-    story.sync()
-    story.write("p=c", "p=d")
-    made = []
-
-    def before(call: Call) -> Fate:
-        made.append(f"k{call.number}")
-        story.alter_table(**{made[-1]: "set"})
-        return Fate.PASS
-
-    story.proxy.reset(before)
-    assert story.sync(through=True).status == 0
-    record = story.world.table()
-    assert record is not None and len(made) > 4
-    assert [k for k in made if k not in record.parameters] == []
-    assert len(story.places()) == 4
-
-
-@pytest.mark.rule("44")
-@pytest.mark.parametrize("what", ["moved", "gone"])
-def test_a_place_set_while_sync_decides_otherwise(story: Story, what: str) -> None:
-    """Another's SET LOCATION, to a place with data, before any call but the one that writes."""
-    at = 0
-    while True:
-        directory = f"p=x{at}"
-        values = (f"x{at}",)
-        story.write("p=a", directory)
-        story.sync(full=True)
-        third = story.world.base / f"third{at}"
-        story.world.write(third)
-        if what == "moved":
-            story.alter(values, location=story.root / "nothing")
-        else:
-            clear(story.root / directory)
-        reached: list[str] = []
-
-        def before(
-            call: Call,
-            at: int = at,
-            values: Values = values,
-            third: Path = third,
-            reached: list[str] = reached,
-        ) -> Fate:
-            if call.number == at:
-                reached.append(call.method)
-                if call.method.startswith(("alter_p", "drop_p")):
-                    reached.append("in the window")
-                elif values not in story.places():
-                    reached.append("dropped before")
-                else:
-                    story.alter(values, location=third)
-            return Fate.PASS
-
-        story.proxy.reset(before)
-        story.sync(through=True, full=True)
-        if not reached:
-            break
-        if len(reached) == 1 and values in story.places():
-            assert story.places()[values] == third, (at, reached)
-        assert len(reached) == 2 or values in story.places(), (at, reached)
-        at += 1
-    assert at > 3
-
-
-@pytest.mark.rule("44")
-def test_two_syncs_with_a_new_column(story: Story) -> None:
-    """The second runs within the first, at each of its calls; a file with a new column comes."""
-    at = 0
-    while True:
-        story.world.database = f"others{next(_numbers)}"
-        clear(story.root)
-        story.write("p=a", "p=b", "p=c")
-        story.sync()
-        story.write("p=d")
-        reached: list[int] = []
-
-        def before(call: Call, at: int = at, reached: list[int] = reached) -> Fate:
-            if call.number == at:
-                reached.append(at)
-                story.write("p=a", "p=e", kind="longer")
-                sync(story.world, story.uri)
-            return Fate.PASS
-
-        story.proxy.reset(before)
-        story.sync(through=True)
-        ended = story.sync()
-        record = story.world.table()
-        assert record is not None and (not reached or "extra" in fields(record.sd)), at
-        for values in (("a",), ("e",)) if reached else ():
-            assert "extra" in fields(story.world.partitions()[values].sd), (at, values)
-        assert ended.status == 0 and story.sync(full=True).status == 0
-        assert len(story.places()) == (5 if reached else 4)
-        if not reached:
-            break
-        at += 1
-    assert at > 4
-
-
 # one bad member
 
 
@@ -572,7 +400,7 @@ def test_a_dry_run_knows_what_the_metastore_will_refuse(story: Story, asked: boo
     longer = pa.struct([("a", pa.int32()), ("b", pa.int32())])
     pairs = [("struct<a:int>", longer), ("array<int>", pa.list_(pa.int64())), ("int", pa.int64())]
     for registered, type_ in pairs:
-        story.world.database = f"others{next(_numbers)}"
+        story.world.database = f"others{next(numbers)}"
         clear(story.root)
         place = story.root / "p=1"
         place.mkdir(parents=True, exist_ok=True)

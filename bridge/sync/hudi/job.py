@@ -48,6 +48,7 @@ from bridge.sync.writing.record import (
     amend_noting,
     create,
     keep_left,
+    left_to_next_run,
     partition_names,
     refuse_dropped,
     tell,
@@ -387,11 +388,11 @@ class _RecordSync:
         if plan.lines and not self._write_table(plan):
             return False
         report.table_changes += [n for n in plan.lines if n not in report.table_changes]
-        table = read_record(self._client, self.name)
-        if table is None:
+        table = plan.table if not plan.lines else read_record(self._client, self.name)
+        if table is None or table.target_columns != plain_columns(plan.record.sd.cols):
             return False
         writer = PartitionWriter(self._client, self._settings, self._target.place, report, progress)
-        written = writer.write(table, changes, plan.stored)
+        written = writer.write(table, changes, plan.stored, plan.names)
         if plan.lines:
             report.outcome = "synced"
         if written.changed:
@@ -433,8 +434,10 @@ class _RecordSync:
         names = partition_names(self._client, self.name, table)
         self._report.partitions = len(names)
         same_table = list(fresh.digest_parts()) == list(table.digest_parts())
-        if not same_table or set(names) != expected:
+        if not same_table or expected - set(names):
             return False
+        if len(names) > len(expected):
+            return left_to_next_run(self._report)
         if self._report.failed:  # the next run retries them
             if plan.state is not None:
                 self._keep(fresh.record, plan.state.to_text())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -28,13 +28,20 @@ from bridge.metastore.client import MetastoreClient
 from bridge.metastore.conditional_alter import NO_STATISTICS, alter_unless_changed
 from bridge.runtime.create_table import thrift_columns, thrift_table
 from bridge.storage.uri import canonical
-from bridge.sync.diff import Columns, Drop, PartitionClasses, RegisteredPartition, Retyped, Update
+from bridge.sync.diff import (
+    Columns,
+    Drop,
+    PartitionClasses,
+    RegisteredPartition,
+    Retyped,
+    Update,
+)
 from bridge.sync.discovered_partitions import Key
-from bridge.sync.places import resolve_location
+from bridge.sync.places import RegisteredPlaces, resolve_location, typed_keys
 from bridge.sync.schemas.file_options import FileFormatOptions
 from bridge.sync.schemas.schema import grown_type
 from bridge.sync.schemas.spark_schema import follow
-from bridge.sync.state import MISSING_PROPERTY
+from bridge.sync.state import MISSING_PROPERTY, text_digest
 from bridge.sync.writing.write_batches import Batches, BatchLimits
 from bridge.table.model import CatalogTable, Column, TableName
 from bridge.table.partition import NULL_MARKER, parse_partition_name
@@ -42,7 +49,16 @@ from bridge.table.partition import NULL_MARKER, parse_partition_name
 # Additions send all that the metastore looks for, so that it lists no directories. From version 4.0
 # on that includes this one, which can be other than 0 only on HDFS.
 _CODED_FILES = "numFilesErasureCoded"
-_TRIES = 5
+# The metastore writes them by itself, or each query, INSERT and ANALYZE does. No decision depends
+# on them: sync looks at the files, and leaves them as they are in the record.
+_COUNTED = frozenset(
+    {
+        *("transient_lastDdlTime", "lastAccessTime", "numFiles", "totalSize", "rawDataSize"),
+        *("numRows", "COLUMN_STATS_ACCURATE", "STATS_GENERATED", "STATS_GENERATED_VIA_STATS_TASK"),
+        _CODED_FILES,
+    }
+)
+_QUIET_TRIES, _TRIES = 2, 5
 T = TypeVar("T")
 
 
@@ -112,19 +128,18 @@ def amend_table(
 
     Args:
         seen: the decision was made on it; columns, keys, location and classes must be the same.
-        amend: makes the new record from the one that was read last.
-        pause: see `alter_unless_changed`; a few tries without one follow those with it.
+        amend: makes the new record from the one that was read last: decides anew.
+        pause: see `alter_unless_changed`; a few tries follow that write at once what they decide.
 
     Returns:
         False if the table was changed; None if no pause was left in which it was not written to.
     """
-    pauses = (pause, pause, *[0.0] * _TRIES) if pause else (0.0,) * _TRIES
-    for each in pauses:
+    for each in (*[pause] * _QUIET_TRIES, *[None] * _TRIES):
         fresh = described_table(client.get_table(seen.record.dbName, seen.record.tableName))
         if list(fresh.digest_parts()) != list(seen.digest_parts()):
             return False
         if alter_unless_changed(client, fresh.record, amend(fresh), each):
-            return True if each == pause else None
+            return None if pause and each is None else True
     return False
 
 
@@ -157,7 +172,26 @@ def registered_partition(name: str, record: records.Partition, root: str) -> Reg
         plain_columns(record.sd.cols or []),
         _layout(record.sd),
         whole_number(missing),
+        text_digest([repr(_said(record))]),
     )
+
+
+def _said(value: object) -> object:
+    """All that a record says, in one order, but for what changes with each use (`_COUNTED`)."""
+    if isinstance(value, dict):
+        return sorted((k, _said(v)) for k, v in value.items() if k not in _COUNTED)
+    if isinstance(value, list):
+        return [_said(v) for v in value]
+    fields = [f[2] for f in getattr(value, "thrift_spec", None) or () if f]
+    return {f: _said(getattr(value, f)) for f in fields if f not in _COUNTED} if fields else value
+
+
+def _decisive(record: records.Table) -> object:
+    """All that a table's record says, but for properties that are not sync's own."""
+    own = {k: v for k, v in (record.parameters or {}).items() if k.startswith("skipbridge.sync.")}
+    said = copy.copy(record)
+    said.parameters = own
+    return _said(said)
 
 
 def key_of(name: str) -> Key:
@@ -254,8 +288,13 @@ class Writer:
     Partitions that the metastore refuses are in ``failed``, with its reason; not those of which it
     rolled a change back for another's, the last of which is in ``met``.
 
-    Before each write the records are read again. What another job has added, moved or dropped since
-    the comparison, or a batch of a table that was changed, is left alone, and ``changed`` is set.
+    Before each write the records are read again, and compared in all fields but those that change
+    with each use (`_COUNTED`). What another job has added, changed or dropped since the comparison,
+    or a batch of a table that was changed, is left alone, and ``changed`` is set.
+
+    Attributes:
+        last: nobody compares again after it: see `_unchanged`.
+        unquiet: another job changed partitions between all comparisons and writes of the run.
     """
 
     client: MetastoreClient
@@ -263,10 +302,13 @@ class Writer:
     limits: BatchLimits
     parallelism: int = 4
     progress: Callable[[int], None] = lambda done: None
+    last: bool = False
     failed: list[tuple[str, str]] = field(default_factory=list)
     met: RolledBack | None = None
     changed: bool = False
+    unquiet: bool = False
     _third: dict[str, str] | None = None
+    _others: list[tuple[str, str]] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -277,26 +319,30 @@ class Writer:
         self,
         partitions: Iterable[NewPartition],
         present: Callable[[Sequence[NewPartition]], Sequence[NewPartition]],
+        names: Iterable[str] = (),
     ) -> list[str]:
         """Registers partitions; existing ones stay as they are.
 
         Args:
             present: filters out partitions whose directory no longer exists.
+            names: of the partitions that the comparison knew.
         """
         columns = sum(len(f.name) + len(f.type) + 20 for f in self.table.record.sd.cols)
+        fitting = [p for p in partitions if not self._too_long(p)]
+        known = {*names, *(p.name for p in fitting)}
 
         def send(batch: Sequence[NewPartition]) -> list[str]:
-            found = present(batch) if self._as_decided() else []
-            made = self.client.add_partitions(*self.name, [self._record(p) for p in found])
+            found = present(batch)
+            free = self._untaken(found, known) if found and self._as_decided() else []
+            made = self.client.add_partitions(*self.name, [self._record(p) for p in free])
             added = {tuple(p.values) for p in made}
-            names = [p.name for p in found if tuple(_values(p.key)) in added]
-            self.changed |= len(names) < len(found)  # others' are compared
-            return names
+            done = [p.name for p in free if tuple(_values(p.key)) in added]
+            self.changed |= len(done) < len(found)  # others' are compared
+            return done
 
         def size(p: NewPartition) -> int:
             return columns + 500 + len(p.spelled.encode()) + 2 * len(p.name.encode())
 
-        fitting = [p for p in partitions if not self._too_long(p)]
         return self._carry_out(fitting, size, lambda p: p.name, send, self.parallelism)
 
     def alter(self, updates: Iterable[tuple[Update, str | None]]) -> list[str]:
@@ -308,9 +354,7 @@ class Writer:
 
         def send(batch: Sequence[tuple[Update, str | None]]) -> list[str]:
             wanted = {update.name: (update, spelled) for update, spelled in batch}
-            unmoved = self._unmoved({name: update.was for name, (update, _) in wanted.items()})
-            found = {n: r for n, r in unmoved.items() if wanted[n][0].had in (None, _layout(r.sd))}
-            self.changed |= len(found) < len(unmoved)
+            found = self._unchanged([update for update, _ in batch])
             for name, record in found.items():
                 self._align(record, *wanted[name])
             try:
@@ -339,7 +383,7 @@ class Writer:
         """
 
         def send(batch: Sequence[Drop]) -> list[str]:
-            names = list(self._unmoved({d.name: d.location for d in gone(batch)}))
+            names = list(self._unchanged(gone(batch)))
             self.client.drop_partitions(*self.name, names)
             return names
 
@@ -348,20 +392,63 @@ class Writer:
         )
 
     def _as_decided(self) -> bool:
-        """Whether the table is still as it was when the changes of its partitions were decided."""
-        now, then = self.client.get_table(*self.name), self.table.record
-        same = now.sd == then.sd and (now.partitionKeys or []) == (then.partitionKeys or [])
+        """Whether the table is still as it was when the changes of its partitions were decided.
+
+        Others may have set properties: decisions depend on sync's own alone.
+        """
+        now = self.client.get_table(*self.name)
+        same = _decisive(now) == _decisive(self.table.record)
         self.changed |= not same
         return same
 
-    def _unmoved(self, places: Mapping[str, str]) -> dict[str, records.Partition]:
-        """Those of the partitions that lie where the comparison found them, read again."""
-        if not places or not self._as_decided():
+    def _untaken(
+        self, new: Sequence[NewPartition], known: Collection[str]
+    ) -> Sequence[NewPartition]:
+        """Those of the new partitions whose place and values no other has registered meanwhile.
+
+        All names are read once, before the first batch.
+        """
+        with self._lock:
+            if self._others is None:
+                names = self.client.get_partition_names(*self.name)
+                self._others = self._placed([n for n in names if n not in known])
+        if not self._others:
+            return new
+        places, typed = RegisteredPlaces(self._others), typed_keys(self.table.keys)
+        values = {typed(key_of(name)) for _, name in self._others}
+        return [
+            p
+            for p in new
+            if places.claim(canonical(p.spelled)) is None and typed(p.key) not in values
+        ]
+
+    def _placed(self, names: Sequence[str]) -> list[tuple[str, str]]:
+        """Locations and names of partitions."""
+        placed = []
+        for at in range(0, len(names), self.limits.count):
+            some = names[at : at + self.limits.count]
+            found = self.client.get_partitions_by_names(*self.name, some)
+            for name, record in zip(found.names, found.partitions, strict=True):
+                one = registered_partition(name, record, self.table.location)
+                placed.append((one.location, name))
+        return placed
+
+    def _unchanged(self, decided: Sequence[Update | Drop]) -> dict[str, records.Partition]:
+        """The records of those partitions that are as the comparison found them, read again.
+
+        In the last round, whose changes nobody decides anew, only what decides must be the same.
+        """
+        if not decided or not self._as_decided():
             return {}
-        found = self.client.get_partitions_by_names(*self.name, list(places))
-        read, root = zip(found.names, found.partitions, strict=True), self.table.location
-        same = {n: r for n, r in read if registered_partition(n, r, root).location == places[n]}
-        self.changed |= len(same) < len(places)
+        bases = {one.name: one.basis for one in decided}
+        found = self.client.get_partitions_by_names(*self.name, list(bases))
+        same = {}
+        for name, record in zip(found.names, found.partitions, strict=True):
+            now, then = registered_partition(name, record, self.table.location).basis, bases[name]
+            if now == then or (self.last and then is not None and now.decides == then.decides):
+                same[name] = record
+                self.unquiet |= now != then
+        self.changed |= len(same) < len(bases)
         return same
 
     def _third_statistic(self) -> dict[str, str]:

@@ -26,7 +26,10 @@ from bridge.table.partition import partition_name
 
 log = logging.getLogger(__name__)
 Progress = Callable[[int, int], None]
-_ROUNDS = 5
+ROUNDS = 5
+_UNQUIET = (
+    "! another job writes to {} all the time: what it wrote during one call of this run may be lost"
+)
 
 
 def until_settled(report: SyncReport, compare_and_write: Callable[[], bool]) -> SyncReport:
@@ -38,22 +41,33 @@ def until_settled(report: SyncReport, compare_and_write: Callable[[], bool]) -> 
         MetastoreFailure: another job wrote during each of them.
     """
     started = time.perf_counter()
-    for number in range(1, _ROUNDS + 1):
+    for number in range(1, ROUNDS + 1):
         report.rounds = number
         try:
             if compare_and_write():
                 break
         except RolledBack:
-            if number == _ROUNDS:
+            if number == ROUNDS:
                 raise
         log.info("%s: another job wrote meanwhile; comparing again", report.table)
     else:
         raise MetastoreFailure(
-            f"{report.table} was changed by another job during each of {_ROUNDS} comparisons",
+            f"{report.table} was changed by another job during each of {ROUNDS} comparisons",
             "run the sync again when the other job has ended",
         )
     report.seconds = time.perf_counter() - started
     return report
+
+
+def left_to_next_run(report: SyncReport) -> bool:
+    """Whether this is the last round: partitions that others registered during it are left."""
+    if report.rounds < ROUNDS:
+        return False
+    report.table_changes.append(
+        f"! another job registered partitions during each of {ROUNDS} comparisons: the next run "
+        "compares the last of them"
+    )
+    return True
 
 
 def create(
@@ -91,10 +105,7 @@ def amend_noting(
     """`amend_table`; False if another job changed the table. The report says what was unguarded."""
     done = amend_table(client, seen, amend, settings.quiet)
     if done is None:
-        report.table_changes.append(
-            "! another job writes to the table's record all the time: what it wrote during the "
-            "one call of this run may be lost"
-        )
+        report.table_changes.append(_UNQUIET.format("the table's record"))
     return done is not False
 
 
@@ -146,12 +157,17 @@ class PartitionWriter:
     gone: Callable[[Sequence[Drop]], Sequence[Drop]] = list
 
     def write(
-        self, table: RegisteredTable, changes: Changes, stored: DiscoveredPartitions
+        self,
+        table: RegisteredTable,
+        changes: Changes,
+        stored: DiscoveredPartitions,
+        names: Sequence[str],
     ) -> Written:
         """Alters, adds and drops.
 
         Args:
             stored: holds all partitions that are added.
+            names: of the partitions that the comparison knew.
 
         Errors:
             RolledBack: some changes, for another's; the others are made and reported.
@@ -164,17 +180,20 @@ class PartitionWriter:
             self.progress(done, len(changes))
 
         report, spell = self.report, self.place.spell
-        writer = Writer(self.client, table, self.settings.limits, self.settings.parallelism, tick)
+        settings, last = self.settings, report.rounds == ROUNDS
+        writer = Writer(self.client, table, settings.limits, settings.parallelism, tick, last)
         updates = {u.name: u for u in changes.updates}
         altered = writer.alter(
             (u, spell(u.location) if u.location is not None else None) for u in changes.updates
         )
-        added = writer.add(self.new(changes, stored), self.present)
+        added = writer.add(self.new(changes, stored), self.present, names)
         dropped = writer.drop(changes.drops, self.gone)
         report.updated += [(n, describe(updates[n])) for n in altered]
         report.added += added
         report.dropped += dropped
         report.failed = writer.failed
+        if writer.unquiet:
+            report.table_changes.append(_UNQUIET.format("records of partitions"))
         if altered or added or dropped:
             report.outcome = "synced"
         if writer.met is not None:

@@ -146,6 +146,28 @@ def test_a_format_that_another_sets_meanwhile_stays(tmp_path: Path) -> None:
     assert "its files are orc" in report.kept[0][2] and report.rounds == 2
 
 
+@pytest.mark.rule("44")
+@pytest.mark.parametrize(("name", "rounds"), [("note", 2), ("numRows", 1)])
+def test_a_property_that_another_sets_meanwhile(tmp_path: Path, name: str, rounds: int) -> None:
+    """The record is no more the one of the decision, but for what is counted."""
+    lake = lake_of(tmp_path, *many(3))
+    lake.take(Meddle("columns", ("1", "1")))
+    reads: list[str] = []
+
+    def interfere(method: str, moment: str) -> None:
+        if moment == "after" and method == "get_partitions_by_names" and not reads:
+            reads.append(method)
+            record = copy.deepcopy(lake.metastore.partitions["1", "1"])
+            record.parameters[name] = "7"
+            lake.metastore.partitions["1", "1"] = record
+
+    lake.metastore.interfere = interfere
+    report = sync(lake, full=True)
+    record = lake.metastore.partitions["1", "1"]
+    assert (report.rounds, record.parameters[name]) == (rounds, "7")
+    assert len(record.sd.cols) == len(lake.metastore.record.sd.cols)
+
+
 @pytest.mark.rule("48")
 def test_what_is_equal_within_a_grown_type_keeps_its_spelling() -> None:
     held = [ttypes.FieldSchema("Id", "struct<A:int,b:string>", "of others")]
