@@ -50,7 +50,7 @@ _OTHER = {
 """What codes mean that stores answer with status 403, and that no policy mends."""
 _UNSIGNED = "Server failed to authenticate the request"
 """What Azure says of a wrong key, under several codes."""
-_ENDPOINT = {
+ENDPOINT = {
     "s3": "storage.endpoint and storage.region",
     "gs": "GOOGLE_BASE_URL",
     "abfss": "the account's name and AZURE_STORAGE_ENDPOINT",
@@ -104,7 +104,7 @@ def _known(error: Exception, uri: str, what: str) -> tuple[str, str] | None:
         kind = "container" if place.scheme == "abfss" else "bucket"
         return (
             f"{NO_BUCKET} {kind} {place.authority}: {said or _first(text)}",
-            f"check the {kind}'s name, {_ENDPOINT[place.scheme]}",
+            f"check the {kind}'s name, {ENDPOINT[place.scheme]}",
         )
     if code in _REGION or "incorrectly configured region" in text:
         region = re.search(r"<Region>([^<]+)</Region>", text)
@@ -131,9 +131,9 @@ def _words(error: Exception, uri: str) -> tuple[str, str]:
     if "error sending request" in str(error):
         return (
             f"{uri}: the store cannot be reached: {_first(str(error))}",
-            f"check {_ENDPOINT[parse(uri).scheme]}, and the network",
+            f"check {ENDPOINT[parse(uri).scheme]}, and the network",
         )
-    return f"{uri}: {_said(error)}", f"check {_ENDPOINT[parse(uri).scheme]}, bucket and network"
+    return f"{uri}: {_said(error)}", f"check {ENDPOINT[parse(uri).scheme]}, bucket and network"
 
 
 def _late(error: Exception) -> str:

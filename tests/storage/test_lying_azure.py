@@ -67,10 +67,14 @@ def ways_to_list(store: MemoryStore) -> list[Callable[[], Any]]:
     ]
 
 
-def answer(store: MemoryStore, body: Callable[[int], str]) -> None:
+def answer(
+    store: MemoryStore, body: Callable[[int], str], own: Callable[[int], str] | None = None
+) -> None:
+    """Answers with a body; ``own``: to the requests that are not the client's."""
+
     def lie(asked: Asked, answer: Answer) -> Answer:
-        text = body(len(store.asked)).encode()
-        return Answer(200, text, {"Content-Type": "application/xml"})
+        chosen = own if own and "sig" in asked.query else body
+        return Answer(200, chosen(len(store.asked)).encode(), {"Content-Type": "application/xml"})
 
     store.lie = lie
 
@@ -87,6 +91,35 @@ def test_43_what_is_no_listing_is_never_an_empty_one(store: MemoryStore, lie: st
     answer(store, lambda number: LIES[lie])
     for ask in ways_to_list(store):
         with pytest.raises(StorageFailure):
+            ask()
+
+
+def test_a_page_with_an_odd_key_is_read_by_a_request_of_our_own(store: MemoryStore) -> None:
+    odd = listing("a", "a&#9;b", "d/")
+    answer(store, lambda number: odd)
+    for ask in ways_to_list(store):
+        assert ask() == [f"{URI}/t/a", f"{URI}/t/a\tb"]
+
+
+NO_TIME = listing("a").replace("27 Nov", "99 Nov")
+NO_SIZE = listing("a").replace(">3<", ">?<")
+
+
+@pytest.mark.rule("43")
+@pytest.mark.parametrize("lie", [*LIES.values(), NO_TIME, NO_SIZE], ids=[*LIES, "time", "size"])
+def test_43_nor_is_it_where_a_key_is_odd(store: MemoryStore, lie: str) -> None:
+    answer(store, lambda number: listing("a", "a&#9;b"), lambda number: lie)
+    for ask in ways_to_list(store):
+        with pytest.raises(StorageFailure):
+            ask()
+
+
+@pytest.mark.rule("47")
+def test_47_a_marker_that_repeats_is_seen_where_a_key_is_odd(store: MemoryStore) -> None:
+    odd = listing("a", "a&#9;b", marker="<NextMarker>again</NextMarker>")
+    answer(store, lambda number: odd)
+    for ask in ways_to_list(store):
+        with pytest.raises(StorageFailure, match="again and again"):
             ask()
 
 

@@ -136,6 +136,11 @@ def test_every_way_of_listing_tells_every_file_once(
         assert storage.read_state(uri, [(0, 1)]) == ([store.objects[key].content[:1]], state)
 
 
+@pytest.mark.parametrize("key", ["none\t", "p=1/\x7f"])
+def test_an_object_of_an_odd_key_that_is_missing_is_none(store: MemoryStore, key: str) -> None:
+    assert open_storage(options=store.options).stat(f"{ROOT}/{key}") is None
+
+
 def test_odd_keys_in_parallel_ranges(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(objectstore, "_RANGE_FROM", 3)
     for i in range(40):
@@ -261,7 +266,7 @@ def test_addresses_of_listings_in_gcs_are_signed(store: MemoryStore) -> None:
 def test_a_directory_with_a_key_that_cannot_be_listed_leaves_the_others(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch, odd: str
 ) -> None:
-    """As in Azure, of which we cannot list such a page by ourselves."""
+    """As where no credentials sign an address, and the client alone may list."""
     monkeypatch.setattr(ListingEnd, "lists", False)
     for key in ("p=1/f", "p=2/f", odd, "p=2/q=2/f", "p=3/q=1/f"):
         store.put(f"t/{key}", b"x")
@@ -276,7 +281,7 @@ def test_a_directory_with_a_key_that_cannot_be_listed_leaves_the_others(
 @pytest.mark.full
 @pytest.mark.parametrize("below", [False, True])
 def test_a_marker_with_content_is_no_file_in_azure(azure: Azurite, below: bool) -> None:
-    """Nor in another store of which we cannot list such a page by ourselves."""
+    """Nor in another store."""
     root = f"{URI}/marked{below}"
     storage = open_storage(options=azure.options)
     names = ["a.csv", "d-1/f.csv", "p%2Fq.csv", "x y%.csv", *(["d/f"] if below else [])]

@@ -93,7 +93,7 @@ def start_azurite(directory: Path) -> Azurite:
         *("--silent", "--skipApiVersionCheck", "--disableTelemetry"),
     )
     server = start_server(ServerSpec("azurite", command, directory, port=port))
-    _create_container(port)
+    create_container(port)
     options = {
         "azure_storage_endpoint": f"http://{LOOPBACK}:{port}/{ACCOUNT}",
         "azure_storage_account_key": KEY,
@@ -115,21 +115,23 @@ def _signed(text: str) -> str:
     return base64.b64encode(digest).decode()
 
 
-def _create_container(port: int) -> None:
+def create_container(port: int, name: str = CONTAINER) -> None:
     headers = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": _API}
     told = "".join(f"{name}:{value}\n" for name, value in headers.items())
-    resource = f"/{ACCOUNT}/{ACCOUNT}/{CONTAINER}\nrestype:container"
+    resource = f"/{ACCOUNT}/{ACCOUNT}/{name}\nrestype:container"
     signature = _signed("PUT" + "\n" * 12 + told + resource)
     headers["Authorization"] = f"SharedKey {ACCOUNT}:{signature}"
-    url = f"http://{LOOPBACK}:{port}/{ACCOUNT}/{CONTAINER}?restype=container"
+    url = f"http://{LOOPBACK}:{port}/{ACCOUNT}/{name}?restype=container"
     request = urllib.request.Request(url, method="PUT", headers=headers)
     urllib.request.urlopen(request).close()
 
 
-def shared_access(permissions: str, lifetime: timedelta = timedelta(hours=1)) -> str:
-    """A signature that gives these permissions (of ``racwdl``) on the container for a while."""
+def shared_access(
+    permissions: str, lifetime: timedelta = timedelta(hours=1), container: str = CONTAINER
+) -> str:
+    """A signature that gives these permissions (of ``racwdl``) on a container for a while."""
     until = (datetime.now(UTC) + lifetime).strftime("%Y-%m-%dT%H:%M:%SZ")
     fields = {"sp": permissions, "se": until, "sv": _API, "sr": "c"}
-    place = f"/blob/{ACCOUNT}/{CONTAINER}"
+    place = f"/blob/{ACCOUNT}/{container}"
     signed = [permissions, "", until, place, "", "", "", _API, "c", *[""] * 7]
     return urlencode({**fields, "sig": _signed("\n".join(signed))})

@@ -43,11 +43,13 @@ from bridge.kernel.types import whole_number
 from bridge.storage import retry
 from bridge.storage.listed_files import true_sizes
 from bridge.storage.native import wait_for
+from bridge.storage.object_store.azure_listing import listing_address, told_as_s3
 from bridge.storage.object_store.key_ranges import OutOfOrder
 from bridge.storage.object_store.object_client import bucket_address, is_unsigned, sign, store_at
 from bridge.storage.object_store.odd_keys import REFUSED
 from bridge.storage.port import FileTable, one_spelling
 from bridge.storage.reading.requests import count_requests
+from bridge.storage.store_errors import ENDPOINT
 from bridge.storage.uri import without_user
 
 PAGE = 1_000
@@ -110,7 +112,7 @@ class ListingEnd:
         self._store, self._base, self._timeout = store, base, timeout
         self._ordered = ordered
         self._strict = isinstance(store, S3Store) and ordered
-        self._lists: bool | None = None if isinstance(store, GCSStore) else self._strict
+        self._lists: bool | None = self._strict if isinstance(store, S3Store) else None
         self._lock = threading.Lock()
         self._seen = False
         self._full: int | None = None
@@ -179,7 +181,7 @@ class ListingEnd:
                 found = error
         raise StorageFailure(
             f"{self._base}{prefix}: the store answered a listing with {found}",
-            "check storage.endpoint: it must be the address of an object store's S3 interface",
+            f"check {ENDPOINT[self._base.partition(':')[0]]}: an object store's interface, no page",
         ) from found
 
     def _asked_again(self, prefix: str, after: str | None) -> _Page:
@@ -283,7 +285,7 @@ class ListingEnd:
 
     @property
     def lists(self) -> bool:
-        """Whether `list_pages` may be asked. Of GCS it needs a client that can sign addresses."""
+        """Whether `list_pages` may be asked. GCS and Azure need what signs addresses for it."""
         if self._lists is None:
             try:
                 self._signed({}, "")
@@ -346,6 +348,8 @@ class ListingEnd:
         prefix: the client adds the slash, and the key of no object.
         """
         store: Any = self._store
+        if isinstance(store, AzureStore):
+            return listing_address(store, query, prefix)
         address = self._address(query, prefix)
         return address if is_unsigned(store) else sign(store_at(store, address.removesuffix("/")))
 
@@ -370,9 +374,11 @@ async def _first(stream: Any) -> Any:
 def _checked(body: bytes, endpoint: str) -> ElementTree.Element:
     """Errors: NoListing."""
     try:
-        root = ElementTree.fromstring(body)
+        root = told_as_s3(ElementTree.fromstring(body))
     except ElementTree.ParseError as error:
         raise NoListing(f"what is no XML ({endpoint})") from error
+    except ValueError as error:
+        raise NoListing(f"an object's time that is none: {error}") from error
     tag = _name(root)
     if tag != "ListBucketResult":
         said = next((each.text for each in root if _name(each) == "Message"), None)

@@ -19,7 +19,7 @@ from bridge.storage.retry import DEADLINE
 from bridge.storage.uri import Location, without_user
 
 Store = S3Store | GCSStore | AzureStore
-_Signs = TypeVar("_Signs", S3Store, GCSStore)
+_Like = TypeVar("_Like", S3Store, GCSStore, AzureStore)
 _opened: WeakValueDictionary[tuple[object, ...], Store] = WeakValueDictionary()
 """One client for a bucket, as long as anybody uses it: each has connections of its own."""
 _lock = threading.Lock()
@@ -41,8 +41,9 @@ _ENDPOINTS = {
     ),
 }
 """By scheme: the options that name an endpoint, the variables, and the one that allows HTTP."""
-_SIGNED_FOR = timedelta(minutes=5)
+SIGNED_FOR = timedelta(minutes=5)
 _GOOGLE = "https://storage.googleapis.com"
+_UNSIGNED = "AWS_SKIP_SIGNATURE", "GOOGLE_SKIP_SIGNATURE", "AZURE_SKIP_SIGNATURE"
 _AZURE_CLOUD = "core.windows.net"
 """The host of accounts in Azure's public cloud; others are in a location's own host."""
 
@@ -137,18 +138,24 @@ def checked_endpoint(
     return str(endpoint)
 
 
-def store_at(store: S3Store | GCSStore, address: str) -> S3Store | GCSStore:
+def store_at(store: _Like, address: str) -> _Like:
     """A client like another one, which adds a slash and a key to an address.
 
-    That of GCS adds the bucket's name before the key.
+    That of GCS adds the bucket's name before the key; that of Azure adds nothing to an empty key.
     """
     if isinstance(store, GCSStore):
         return _like(store, base_url=address)
+    if isinstance(store, AzureStore):
+        return _like(store, container_name=".", endpoint=address)  # no part of a path
     return _like(store, virtual_hosted_style_request=True, endpoint=address)
 
 
-def bucket_address(store: S3Store | GCSStore) -> str:
+def bucket_address(store: Store) -> str:
     """The address of a bucket, without a slash at its end. Errors: BaseError."""
+    if isinstance(store, AzureStore):
+        named = store.config.get("endpoint") or checked_endpoint({}, {"allow_http": True}, "abfss")
+        endpoint = named or f"https://{store.config['account_name']}.blob.{_AZURE_CLOUD}"
+        return f"{endpoint.rstrip('/')}/{store.config['container_name']}"
     if isinstance(store, S3Store):
         store = _like(store, skip_signature=False, access_key_id="no", secret_access_key="no")
     elif is_unsigned(store):
@@ -157,14 +164,14 @@ def bucket_address(store: S3Store | GCSStore) -> str:
     return sign(store).partition("?")[0].rstrip("/")
 
 
-def is_unsigned(store: S3Store | GCSStore) -> bool:
+def is_unsigned(store: Store) -> bool:
     """Whether a client signs no requests."""
-    variable = "AWS_SKIP_SIGNATURE" if isinstance(store, S3Store) else "GOOGLE_SKIP_SIGNATURE"
+    variable = _UNSIGNED[(S3Store, GCSStore, AzureStore).index(type(store))]
     said = store.config.get("skip_signature", os.environ.get(variable))
     return str(said).lower() == "true"
 
 
-def _like(store: _Signs, **changed: Any) -> _Signs:
+def _like(store: _Like, **changed: Any) -> _Like:
     config: Any = dict(store.config) | changed
     options: Any = {"client_options": store.client_options, "retry_config": store.retry_config}
     return type(store)(**options, **config)
@@ -177,4 +184,4 @@ def sign(store: S3Store | GCSStore) -> str:
 
     Errors: BaseError.
     """
-    return wait_for(lambda: obstore.sign_async(store, "GET", "", _SIGNED_FOR))
+    return wait_for(lambda: obstore.sign_async(store, "GET", "", SIGNED_FOR))

@@ -440,7 +440,7 @@ class ObjectStorage:
             return
         try:
             count_requests("list")
-            stream: Any = obstore.list(self._store, self._key(uri), chunk_size=1)
+            stream: Any = obstore.list(self._store, self._key(uri).encode().hex(), chunk_size=1)
             wait_for(lambda: _next(stream))
         except STORE_ERRORS as error:
             found = failure(error, uri)

@@ -1,9 +1,9 @@
 """Keys that the client refuses: with an empty part, a part ``.`` or ``..``, or control characters.
 
 It refuses a whole page of a listing for one of them, and tells the marker of a directory ``d/`` as
-a file ``d``. So we list such a page of S3 and GCS once more (`ListingEnd.list_pages`), and read an
-object of an odd key by a client whose address holds the odd part. No address can hold ``.`` and
-``..``. To engines a file below such a name is hidden.
+a file ``d``. So we list such a page once more (`ListingEnd.list_pages`), and read an object of an
+odd key by a client whose address holds the odd part. No address can hold ``.`` and ``..``. To
+engines a file below such a name is hidden.
 """
 
 from __future__ import annotations
@@ -70,9 +70,8 @@ class OddKeys:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        if not isinstance(store, AzureStore):
-            self._at = lru_cache(_CLIENTS)(partial(store_at, store))
-            self._bucket = lru_cache(1)(partial(bucket_address, store))
+        self._at = lru_cache(_CLIENTS)(partial(store_at, store))
+        self._bucket = lru_cache(1)(partial(bucket_address, store))
 
     def client_of(self, key: str) -> tuple[Store, str]:
         """A client, and the key by which it reads an object and looks at it.
@@ -81,10 +80,12 @@ class OddKeys:
         """
         if not is_odd(key):
             return self._store, key
-        if isinstance(self._store, AzureStore) or _DOTS.search(key):
+        if _DOTS.search(key):
             return self._store, require_nameable(key)
         above, _, name = key.rpartition("/")
         bucket = self._bucket()
+        if isinstance(self._store, AzureStore):
+            return self._at(f"{bucket}/{quote(key)}"), ""
         # The client adds a slash and a key: the store ignores parameters that begin with x-
         if is_odd(name) or isinstance(self._store, GCSStore):
             return self._at(f"{bucket}/{quote(key)}?x-key="), "x"
