@@ -135,11 +135,12 @@ def list_(config: Config, table: str, history: bool, output: str) -> None:
     type=click.DateTime(
         [
             *("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S"),
-            *("%Y-%m-%d %H:%M:%S%z", "%Y-%m-%dT%H:%M:%S%z"),
+            *("%Y-%m-%d %H:%M:%S%z", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d %H:%M:%S.%f%z"),
         ]
     ),
-    help="All segments that were added before this time. Without a zone (+0200, Z) it is in this "
-    "machine's.",
+    metavar="TIME",
+    help="All segments that were added before this time, such as '2024-05-01 08:00:00+0200'. "
+    "Without a zone (+0200, Z) it is in this machine's.",
 )
 @_OUTPUT
 @settings(*_SETTINGS)

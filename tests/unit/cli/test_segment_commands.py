@@ -8,9 +8,12 @@ import gzip
 import json
 import os
 import re
+import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from click.testing import CliRunner, Result
@@ -111,12 +114,52 @@ def test_a_segment_is_added_listed_hidden_merged_and_deleted(run: Run, tmp_path:
     added = re.findall(
         r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d{4}", done(run("segment", "list", "./calls"))
     )
-    for time in ("2000-01-01", min(added), "2000-01-01T00:00:00Z"):
-        assert "deleted nothing" in done(run("segment", "delete", "./calls", "--before", time))
+    for each in ("2000-01-01", min(added), "2000-01-01T00:00:00Z"):
+        assert "deleted nothing" in done(run("segment", "delete", "./calls", "--before", each))
     assert "deleted 0.1" in done(run("segment", "delete", "./calls", "--before", "2999-01-01"))
     assert "dropped ./calls" in done(run("table", "drop", "./calls"))
     assert {p: p.read_bytes() for p in (tmp_path / "lake").rglob("*") if p.is_file()} == before
     assert all(p.stat().st_mtime == 1.7e9 for p in before)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", "America/St_Johns"])
+def test_times_name_their_zone_and_before_takes_one(
+    run: Run, monkeypatch: pytest.MonkeyPatch, zone: str
+) -> None:
+    """Without one, a command's time is in this machine's zone, and SQL's is in UTC."""
+    try:
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+        make(run)
+        (micros, _) = [
+            s["started"]
+            for s in told(run("segment", "list", "./calls", "--output", "json"))["segments"]
+        ]
+        exact = datetime.fromtimestamp(micros / 1_000_000, UTC)
+        start = exact.replace(microsecond=0)
+        here, utc = start.astimezone(ZoneInfo(zone)), exact.isoformat(" ")
+        assert here.strftime("%Y-%m-%d %H:%M:%S%z") in done(run("segment", "list", "./calls"))
+        assert utc in done(run("sql", "SHOW SEGMENTS FOR TABLE `./calls`")) and "+00:00" in utc
+
+        plain, second = "%Y-%m-%d %H:%M:%S", timedelta(seconds=1)
+        forms = (plain, "%Y-%m-%dT%H:%M:%S", f"{plain}%z", "%Y-%m-%dT%H:%M:%S%z")
+        times = [here.strftime(form) for form in forms]
+        times += [utc, f"{start:%Y-%m-%dT%H:%M:%S}Z", f"{start:{plain}}+00:00"]
+        times += [(start + timedelta(hours=3)).strftime(f"{plain}+0300")]
+        for each in times:
+            assert "deleted nothing" in done(run("segment", "delete", "./calls", "--before", each))
+        sql = "DELETE FROM TABLE `./calls` WHERE SEGMENT.STARTTIME BEFORE '{}'"
+        assert "no segment" in done(run("sql", sql.format(start.strftime(plain))))
+
+        later = (here + second).strftime(plain)
+        assert "deleted 0" in done(run("segment", "delete", "./calls", "--before", later))
+        done(run("segment", "add", "./calls", "lake/2024-05", "--local"))
+        assert "deleted" in done(
+            run("sql", sql.format((datetime.now(UTC) + second).strftime(plain)))
+        )
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_explain_counts_the_files_of_chosen_segments(run: Run) -> None:
