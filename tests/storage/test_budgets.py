@@ -8,15 +8,19 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import bridge
 from bridge.kernel.errors import FileUnreadable, StorageFailure
 from bridge.storage import native
+from bridge.storage.object_store import object_client
 from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
+from tests.storage.test_lying_store import parquet
 from tests.support.memory_store import Answer, Asked, MemoryStore
 
 pytestmark = pytest.mark.full
@@ -122,6 +126,44 @@ def test_31_a_process_has_so_many_requests_under_way(
             each.result()
     assert most[0] == 6
     assert len({id(each.store(ROOT)._store) for each in storages}) == 1  # type: ignore[attr-defined]
+
+
+@pytest.mark.rule("31")
+def test_31_a_bucket_has_one_client_however_many_tables_are_read(
+    store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sessions, tables and scans share its connections. One for each scan was 50 clients."""
+    monkeypatch.setattr(native, "_most", [0])
+    monkeypatch.setattr(native, "_places", [])
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    open_client, opened = object_client._open, []
+    monkeypatch.setattr(
+        object_client, "_open", lambda *given: opened.append(given) or open_client(*given)
+    )
+    tables, bound = 50, 6
+    for i in range(tables):
+        store.put(f"t{i}/a.parquet", parquet(i))
+        store.put(f"t{i}/b.parquet", parquet(i + 100))
+    given = {
+        f"storage_{name}": store.options[name] for name in ("endpoint", "region", "allow_http")
+    }
+    given |= {"storage_connections": str(bound), "planner_cache_dir": str(tmp_path)}
+    with ExitStack() as stack, ThreadPoolExecutor(32) as pool:
+        sessions = [stack.enter_context(bridge.connect(**given)) for _ in range(5)]
+
+        def rows(i: int) -> list[int]:
+            scan = sessions[i % 5].table(f"s3://lake/t{i % tables}").scan()
+            return sorted(scan.to_arrow()["x"].to_pylist())
+
+        found = list(pool.map(rows, range(2 * tables)))
+    assert found == 2 * [[i, i + 100] for i in range(tables)]
+    assert len(opened) == 1, opened
+    seen = store.connections
+    # While one connects, a connection may become free, and the new one is kept for the next.
+    assert seen.most <= 2 * bound, seen
+    ours = sum("sig" in "".join(asked.query).lower() for asked in store.asked)
+    assert seen.opened <= 2 * bound + ours, (seen, ours)
 
 
 def test_a_read_that_waits_can_be_interrupted(store: MemoryStore) -> None:

@@ -64,6 +64,20 @@ class Answer:
     missing: int = 0
 
 
+@dataclass(slots=True)
+class Connections:
+    """Of clients to a store; ``most`` were open at once."""
+
+    opened: int = 0
+    now: int = 0
+    most: int = 0
+
+    def count(self, change: int) -> None:
+        self.opened += max(change, 0)
+        self.now += change
+        self.most = max(self.most, self.now)
+
+
 Lie = Callable[[Asked, Answer], Answer]
 
 
@@ -75,6 +89,7 @@ class MemoryStore:
         page: keys in an answer.
         lie: what becomes of each answer.
         asked: all requests.
+        connections: how many were opened, and how many were open at once.
     """
 
     def __init__(self, page: int = 1_000) -> None:
@@ -82,6 +97,7 @@ class MemoryStore:
         self.page = page
         self.lie: Lie = lambda asked, answer: answer
         self.asked: list[Asked] = []
+        self.connections = Connections()
         self.lock = threading.RLock()
         self._server = ThreadingHTTPServer((LOOPBACK, 0), _Handler)
         self._server.daemon_threads = True
@@ -210,6 +226,19 @@ def _error(status: int, code: str) -> Answer:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # head and body in one packet: two wait for one another
+
+    def setup(self) -> None:
+        super().setup()
+        self._count(1)
+
+    def finish(self) -> None:
+        self._count(-1)
+        super().finish()
+
+    def _count(self, change: int) -> None:
+        store: MemoryStore = self.server.store  # type: ignore[attr-defined]
+        with store.lock:
+            store.connections.count(change)
 
     def _any(self) -> None:
         store: MemoryStore = self.server.store  # type: ignore[attr-defined]
