@@ -21,10 +21,13 @@ from bridge.kernel.bounded_cache import BoundedCache
 from bridge.kernel.errors import BridgeError, GenerationNotFound, IndexCorrupt, LimitExceeded
 from bridge.planner.reports.report import IndexNotUsed, Remedy
 from bridge.storage.local_disk.local_errors import refuse_exhausted
+from bridge.storage.native import patience
 from bridge.table.directory.catalog import SCHEMA as DIRECTORY
 from bridge.table.model import CatalogTable
 
 _MOST_TABLES = 1000
+_PATIENCE = 10.0
+"""Seconds for finding the newest generation. Without an index a query goes on, and reads more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,11 +114,13 @@ class IndexViews:
         was, entry.listed = entry.listed, None
         try:
             store = self._open_store(table)
-            listed = store.newest()
+            with patience(_PATIENCE):
+                listed = store.newest()
             if held is not None and index is not None and listed is not None and listed == was:
                 entry.listed = listed
                 return held
-            manifest = None if listed is None else store.latest(listed)
+            with patience(_PATIENCE):
+                manifest = None if listed is None else store.latest(listed)
             if manifest is None:
                 return _absent("NO_INDEX", "the table has no index", build)
             entry.listed = listed

@@ -11,8 +11,11 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import wait
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 from obstore.exceptions import GenericError
@@ -23,7 +26,7 @@ T = TypeVar("T")
 
 
 class NoAnswer(GenericError):
-    """A call has not ended in `retry.DEADLINE`; perhaps it goes on, page by page."""
+    """A call has not ended in its time; perhaps it goes on, page by page."""
 
 
 CONNECTIONS = 128
@@ -36,6 +39,7 @@ _lock = threading.Lock()
 _loops: list[asyncio.AbstractEventLoop] = []
 _places: list[asyncio.Semaphore] = []
 _most = [0]
+_until: ContextVar[float | None] = ContextVar("until", default=None)
 
 
 def _forked() -> None:
@@ -54,6 +58,16 @@ def limit(connections: int) -> None:
             _places.clear()
 
 
+@contextmanager
+def patience(seconds: float) -> Iterator[None]:
+    """For what a caller can do without: calls of this thread end with `NoAnswer` by then."""
+    before = _until.set(time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _until.reset(before)
+
+
 def wait_for(
     call: Callable[[], Awaitable[T]],
     *,
@@ -66,7 +80,7 @@ def wait_for(
         late: False for one that has a bound of its own, which its progress may move.
         stalled: is called once if there is no result in `STALL`, and may end the call by an error.
 
-    Errors: its own; NoAnswer: there was none in `retry.DEADLINE`.
+    Errors: its own; NoAnswer: there was none in `retry.DEADLINE`, or in the caller's `patience`.
     """
     return wait_for_all([call], late=late, stalled=stalled)[0]
 
@@ -80,14 +94,17 @@ def wait_for_all(
     """As `wait_for`, of several calls side by side. One that fails cancels the others."""
     loop, places = _running()
     mine = asyncio.Semaphore(_AT_ONCE)
+    bound, until = retry.DEADLINE if late else None, _until.get()
+    if until is not None:
+        bound = max(until - time.monotonic(), 0.0)
 
     async def one(call: Callable[[], Awaitable[T]]) -> T:
         async with mine, places:
             try:
-                async with asyncio.timeout(retry.DEADLINE if late else None):
+                async with asyncio.timeout(bound):
                     return await call()
             except TimeoutError as error:
-                said = f"no answer within {retry.DEADLINE:g} s (kind: Timeout)"
+                said = f"no answer within {bound or 0:.3g} s (kind: Timeout)"
                 raise NoAnswer(said) from error
 
     async def run() -> list[T]:

@@ -166,6 +166,43 @@ def test_31_a_bucket_has_one_client_however_many_tables_are_read(
     assert seen.opened <= 2 * bound + ours, (seen, ours)
 
 
+@pytest.mark.parametrize("hangs", ["generations", "generations/"])
+@pytest.mark.rule("47")
+def test_47_a_plan_goes_on_without_an_index_that_does_not_come(
+    store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hangs: str
+) -> None:
+    """Neither its listing nor its manifest gets the patience that the table's listing has."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    monkeypatch.setattr("bridge.planner.index_view._PATIENCE", 0.5)
+    for i in range(3):
+        store.put(f"i/f{i}.parquet", parquet(i))
+    given = {
+        f"storage_{name}": store.options[name] for name in ("endpoint", "region", "allow_http")
+    }
+    given |= {"planner_cache_dir": str(tmp_path), "storage_timeout": "20s"}
+    with bridge.connect(**given) as session:
+        assert session.table("s3://lake/i").index.build().files == 3
+    store.lock = nullcontext()  # type: ignore[assignment]
+    late, held = list[Asked](), threading.Event()
+
+    def hang(asked: Asked, answer: Answer) -> Answer:
+        place = asked.query.get("prefix", "") if asked.listing else asked.key
+        if asked.listing == (hangs == "generations") and f".skipbridge/{hangs}" in place:
+            late.append(asked)
+            held.wait()
+        return answer
+
+    store.lie = hang
+    try:
+        with bridge.connect(**given) as session:
+            scan = session.table("s3://lake/i").scan("x = 1")
+            assert scan.to_arrow()["x"].to_pylist() == [1]
+    finally:
+        held.set()
+    assert len(late) == 1  # it was given up before the store's own time had passed, and repeated
+
+
 def test_a_read_that_waits_can_be_interrupted(store: MemoryStore) -> None:
     held, came = threading.Event(), threading.Event()
 
