@@ -166,6 +166,41 @@ def test_31_a_bucket_has_one_client_however_many_tables_are_read(
     assert seen.opened <= 2 * bound + ours, (seen, ours)
 
 
+@pytest.mark.rule("31")
+def test_31_a_query_of_many_reads_does_not_hold_up_another(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten of its sixty reads come before the other's one, which was asked for last."""
+    monkeypatch.setattr(native, "_most", [0])
+    monkeypatch.setattr(native, "_places", [])
+    store.lock = nullcontext()  # type: ignore[assignment]
+    store.put("t/large", b"x" * 120_000_000)
+    came, going = list[str](), threading.Event()
+
+    def hold(asked: Asked, answer: Answer) -> Answer:
+        came.append(asked.key)
+        going.wait()
+        return answer
+
+    store.lie = hold
+    storage = open_storage(options={**store.options, "connections": "4"})
+    many = [(i * 2_000_000, i * 2_000_000 + 1) for i in range(60)]
+
+    def waiting() -> int:
+        return len(native._places[0]._waiters or ()) if native._places else 0
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(storage.read_ranges, f"{ROOT}/large", many)
+        while waiting() < native._AT_ONCE - 4:
+            time.sleep(0.001)
+        second = pool.submit(storage.read, FILE)
+        while waiting() <= native._AT_ONCE - 4:
+            time.sleep(0.001)
+        going.set()
+        assert len(first.result()) == 60 and second.result()
+    assert came.index("t/f") < native._AT_ONCE + 4  # of four on their way at once any may be first
+
+
 @pytest.mark.parametrize("hangs", ["generations", "generations/"])
 @pytest.mark.rule("47")
 def test_47_a_plan_goes_on_without_an_index_that_does_not_come(
