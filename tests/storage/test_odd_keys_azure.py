@@ -27,7 +27,7 @@ from tests.support.azurite import ACCOUNT, KEY, Azurite, create_container, share
 
 pytestmark = pytest.mark.full
 
-ODD = ("a\tb", "_tmp//x", "é\n&<+ %2F", "d/", "d/below", "/x", "p=1//x", "e/", "a b")
+ODD = ("a\tb", "_tmp//x", "é\n&<+ %2F", "d/", "d/below", "/x", "p=1//x", "e/", "a b", " ")
 
 
 class Container:

@@ -386,7 +386,7 @@ def _checked(body: bytes, endpoint: str) -> ElementTree.Element:
     truncated = _said(root, "IsTruncated")
     if truncated not in ("true", "false"):
         raise NoListing(f"a page that does not say whether it is the last one ({endpoint})")
-    if truncated == "true" and not _said(root, _TOKEN):
+    if truncated == "true" and not _said(root, _TOKEN, strip=False):
         raise NoListing(
             "a page that is not the last one and does not tell the next one, as in the first "
             f"version of S3's listings ({endpoint})"
