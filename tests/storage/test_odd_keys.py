@@ -141,6 +141,18 @@ def test_an_object_of_an_odd_key_that_is_missing_is_none(store: MemoryStore, key
     assert open_storage(options=store.options).stat(f"{ROOT}/{key}") is None
 
 
+@pytest.mark.parametrize("scheme", ["s3", "gs"])
+@pytest.mark.parametrize("odd", ["/", "/x", "/p/x"])
+def test_a_bucket_is_no_directory_in_itself(store: MemoryStore, scheme: str, odd: str) -> None:
+    """The client tells the prefix ``/`` as an empty one."""
+    store.put(odd, b"x")
+    store.put("p/f", b"x")
+    root, storage = f"{scheme}://lake", open_storage(options=options(store, scheme))
+    assert storage.list_directories(root) == [f"{root}/p"]
+    assert storage.list_all(root, recursive=False).paths.to_pylist() == []
+    assert real(storage.list_all(root)) == files([odd, "p/f"], "", scheme)
+
+
 def test_odd_keys_in_parallel_ranges(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(objectstore, "_RANGE_FROM", 3)
     for i in range(40):

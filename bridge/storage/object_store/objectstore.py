@@ -402,7 +402,7 @@ class ObjectStorage:
                 listed_files(self._base, prefix, batch)
                 for batch in pa.table(found["objects"]).to_batches()
             ]
-            directories = sorted({self._base + path for path in found["common_prefixes"]})
+            directories = sorted({self._base + path for path in found["common_prefixes"] if path})
             count_requests("list", max(sum(map(len, files)) + len(directories) - 1, 0) // _PAGE)
             return distinct(prefix, join_tables(files)), directories
 
