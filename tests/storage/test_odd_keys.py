@@ -142,6 +142,21 @@ def test_an_object_of_an_odd_key_that_is_missing_is_none(store: MemoryStore, key
 
 
 @pytest.mark.parametrize("scheme", ["s3", "gs"])
+@pytest.mark.parametrize("odd", ["/a.parquet", "/p/f.parquet"])
+def test_a_slash_at_the_begin_of_a_key_is_part_of_it(
+    store: MemoryStore, scheme: str, odd: str
+) -> None:
+    """The client leaves it out: another file was told, or the same one twice."""
+    root, storage = f"{scheme}://lake", open_storage(options=options(store, scheme))
+    for others in ([], ["p/f.parquet"], ["p/f.parquet", "a.parquet"]):
+        for key in (odd, *others):
+            store.put(key, b"x" * 3_000)
+        assert real(storage.list_all(root)) == files([odd, *others], "", scheme)
+        direct = [f"{root}/{key}" for key in others if "/" not in key]
+        assert real(storage.list_all(root, recursive=False)) == direct
+
+
+@pytest.mark.parametrize("scheme", ["s3", "gs"])
 @pytest.mark.parametrize("odd", ["/", "/x", "/p/x"])
 def test_a_bucket_is_no_directory_in_itself(store: MemoryStore, scheme: str, odd: str) -> None:
     """The client tells the prefix ``/`` as an empty one."""

@@ -43,7 +43,7 @@ def listing_address(store: AzureStore, query: Mapping[str, str], prefix: str) ->
         "restype": "container",
         "comp": "list",
         "maxresults": str(_PAGE),
-        "prefix": f"{prefix}/" if prefix else "",
+        "prefix": f"{prefix.rstrip('/')}/" if prefix else "",
         "delimiter": query.get("delimiter", ""),
         "marker": query.get("continuation-token", ""),
     }

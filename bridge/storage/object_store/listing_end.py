@@ -220,6 +220,13 @@ class ListingEnd:
         for found in self._pages(prefix, after, delimiter, repeated):
             yield found.files, found.directories
 
+    def has_nameless(self) -> bool:
+        """Whether a key begins with a slash, which the client leaves out of the key it tells."""
+        if self.lists:
+            with suppress(NoListing, BaseError):
+                return bool(self._found("/", {"delimiter": "/"}).last)
+        return False
+
     def require_progress(self, prefix: str, after: str | None, delimiter: str, names: int) -> None:
         """Call it when the client is late with a page, which it may seek for ever.
 
@@ -358,7 +365,7 @@ class ListingEnd:
         self._bucket = self._bucket or bucket_address(store)
         end = "x-end="  # S3 and GCS ignore it
         if prefix:
-            end = f"prefix={quote(prefix, safe='')}"
+            end = f"prefix={quote(prefix.rstrip('/'), safe='')}"
             end += "%2F&x-end=" * isinstance(store, GCSStore)
         return f"{self._bucket}?{urlencode(query, quote_via=quote, safe='')}&{end}/"
 

@@ -109,7 +109,11 @@ class ObjectStorage:
         given, count = [EMPTY.paths], 0
         if self._ordered:
             try:
-                with closing(self._by_name(prefix, start_after, bounds)) as pages:
+                with closing(
+                    list_ranges(partial(self._between, prefix), bounds)
+                    if bounds
+                    else self._in_order(prefix, start_after)
+                ) as pages:
                     for page in pages:
                         files = page if recursive else directly_in(prefix, page)
                         count += len(files)
@@ -148,14 +152,6 @@ class ObjectStorage:
             return []
         chosen = [hints[len(hints) * i // ranges].as_py() for i in range(1, ranges)]
         return sorted({uri for uri in chosen if uri.startswith(inside(prefix))})
-
-    def _by_name(
-        self, prefix: str, start_after: str | None, bounds: Sequence[str]
-    ) -> Generator[FileTable, None, None]:
-        """The pages of a store that lists keys by name. Errors: OutOfOrder."""
-        if bounds:
-            return list_ranges(partial(self._between, prefix), bounds)
-        return self._in_order(prefix, start_after)
 
     def _require_held(self, prefix: str, count: int, error: OutOfOrder) -> None:
         """Errors: StorageFailure: more files were given than are remembered."""
@@ -297,16 +293,16 @@ class ObjectStorage:
             below = tuple(f"{directory}/" for directory in directories)
             return all(h or f"{uri}/".startswith(below) for uri, h in zip(uris, held, strict=True))
 
-        ends = 0
+        ends, own = 0, self._is_odd(prefix)
         try:
             while True:
                 try:
-                    files, directories = repeat(partial(ask, self._is_odd(prefix)))
+                    files, directories = repeat(partial(ask, own))
                 except OddKey:
                     return ask(True)
                 lasts = [*files.paths[-1:].to_pylist(), *(f"{d}/{LAST}" for d in directories[-1:])]
                 count = len(files) + len(directories)
-                if self._ended(prefix, max(lasts, default=None), count, ends, known):
+                if own or self._ended(prefix, max(lasts, default=None), count, ends, known):
                     return files, directories
                 ends += 1
         except STORE_ERRORS as error:
@@ -372,8 +368,10 @@ class ObjectStorage:
                 raise OddKey(odd) from error
             raise
 
-    def _is_odd(self, *uris: str | None) -> bool:
-        return any(uri is not None and is_odd(self._key(uri)) for uri in uris)
+    def _is_odd(self, prefix: str, after: str | None = None) -> bool:
+        """Whether the client cannot be asked for what is below a directory, or tells it wrongly."""
+        keys = [self._key(uri) for uri in (prefix, after) if uri is not None]
+        return any(map(is_odd, keys)) or (not keys[0] and self._end.has_nameless())
 
     def _flat(self, prefix: str) -> tuple[FileTable, list[str]]:
         """The files and the directories that are directly in a directory."""
