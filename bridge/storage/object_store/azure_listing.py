@@ -14,6 +14,7 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from typing import Any
 from urllib.parse import quote, unquote, urlencode
 
 from obstore.exceptions import GenericError
@@ -95,7 +96,7 @@ def _access(store: AzureStore) -> str | None:
 
 def _setting(store: AzureStore, names: tuple[str, ...]) -> str:
     """As the client does, which heeds the environment after its options."""
-    config: Mapping[str, str] = dict(store.config)  # type: ignore[call-overload]
+    config: Any = store.config
     found = [config.get(name) or os.environ.get(f"AZURE_STORAGE_{name.upper()}") for name in names]
     return next(filter(None, found), "")
 

@@ -19,7 +19,7 @@ from bridge.storage.retry import DEADLINE
 from bridge.storage.uri import Location, without_user
 
 Store = S3Store | GCSStore | AzureStore
-_Like = TypeVar("_Like", S3Store, GCSStore, AzureStore)
+_Like = TypeVar("_Like", bound=Store)
 _opened: WeakValueDictionary[tuple[object, ...], Store] = WeakValueDictionary()
 """One client for a bucket, as long as anybody uses it: each has connections of its own."""
 _lock = threading.Lock()
