@@ -62,11 +62,9 @@ def open_store(place: Location, options: Mapping[str, str]) -> Store:
     known = place.scheme, place.authority, *sorted(options.items()), None, *sorted(environment)
     with _lock:
         store = _opened.get(known)
-    if store is None:
-        store = _open(place, options)
-        with _lock:
-            store = _opened.setdefault(known, store)
-    return store
+        if store is None:
+            store = _opened[known] = _open(place, options)
+        return store
 
 
 def _open(place: Location, options: Mapping[str, str]) -> Store:
