@@ -105,7 +105,8 @@ def test_nobody_answers(hive: HookedHive) -> None:
     assert second.warnings == []
 
 
-def test_a_slow_planner_is_not_waited_for(hive: HookedHive, planner: PlannerUnderTest) -> None:
+@contextlib.contextmanager
+def _slow(planner: PlannerUnderTest) -> Iterator[None]:
     late = threading.Event()
 
     def slow(own: Select, request: ttypes.PlanRequest) -> ttypes.SkippableFiles:
@@ -114,18 +115,34 @@ def test_a_slow_planner_is_not_waited_for(hive: HookedHive, planner: PlannerUnde
 
     planner.answer = slow
     try:
-        # Another spelling of the address, so that no other test finds it closed.
-        settings = {
-            **FETCH,
-            TIMEOUT: "300",
-            "skipbridge.planner": hive.planner.replace("127.0.0.1", "127.0.0.2"),
-        }
-        with _forwarded(hive.planner, settings["skipbridge.planner"]):
-            answer = hive.ask(SELECTIVE, settings)
+        yield
     finally:
         late.set()
+        planner.answer = None
+
+
+def test_a_slow_planner_is_not_waited_for(hive: HookedHive, planner: PlannerUnderTest) -> None:
+    # Another spelling of the address, so that no other test finds it closed.
+    settings = {
+        **FETCH,
+        TIMEOUT: "300",
+        "skipbridge.planner": hive.planner.replace("127.0.0.1", "127.0.0.2"),
+    }
+    with _slow(planner), _forwarded(hive.planner, settings["skipbridge.planner"]):
+        answer = hive.ask(SELECTIVE, settings)
     assert answer.rows == [(77,)] and answer.read == 12
     assert len(answer.warnings) == 1 and TIMEOUT in answer.warnings[0]
+
+
+@pytest.mark.rule("42")
+def test_42_a_session_that_waits_less_closes_the_planner_to_itself_alone(
+    hive: HookedHive, planner: PlannerUnderTest
+) -> None:
+    impatient = {**FETCH, TIMEOUT: "310"}
+    with _slow(planner):
+        assert hive.ask(SELECTIVE, impatient).read == 12
+    assert hive.ask(SELECTIVE, impatient).rows == [(77,)]
+    assert hive.ask(SELECTIVE).read == 1
 
 
 def test_an_error_of_the_planner(hive: HookedHive, planner: PlannerUnderTest) -> None:
