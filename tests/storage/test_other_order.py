@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bridge.kernel.errors import StorageFailure
+from bridge.kernel.errors import InvalidUri, StorageFailure
 from bridge.storage.object_store import objectstore
 from bridge.storage.object_store.key_ranges import OutOfOrder, list_ranges
 from bridge.storage.port import FileTable, Storage
@@ -319,7 +319,7 @@ def test_an_object_with_a_name_that_cannot_be_listed_is_told(odd: str, recursive
     with OtherOrder({"t/a": 1, odd: 1}) as server:
         server.listings = Listings(frozenset(server.sizes))
         storage = open_storage(None, server.options)
-        with pytest.raises(StorageFailure, match="holds an object that cannot be") as refused:
+        with pytest.raises(InvalidUri, match="holds an object that cannot be") as refused:
             storage.list_all(f"s3://{BUCKET}--x-s3/t", recursive=recursive)
     assert odd[:3] in refused.value.message
     assert refused.value.hint.startswith("rename or delete that object")
