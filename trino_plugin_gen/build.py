@@ -90,6 +90,11 @@ def build(
     return plugin
 
 
+def require_server(version: int, server: Path) -> None:
+    """Raises BuildFailed where the connector cannot be compiled against an installed server."""
+    _server_jars(server, target(version), ())
+
+
 def _require_java(java_home: Path, release: int) -> None:
     javac = java_home / "bin" / "javac"
     if not javac.is_file():

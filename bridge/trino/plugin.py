@@ -59,6 +59,20 @@ def _target(version: str) -> Any:
         ) from e
 
 
+def require_buildable(version: str, from_server: Path | None) -> None:
+    """Checks, in no time, what a build is asked to do.
+
+    Errors:
+        PluginBuildFailed: the version is unknown, or the server is not one of it.
+    """
+    chosen, build = _target(version), _generator("build")
+    if from_server is not None:
+        try:
+            build.require_server(chosen.version, from_server)
+        except build.BuildFailed as e:
+            raise PluginBuildFailed(str(e), _remedy(e, from_server)) from e
+
+
 def build_plugin(
     version: str,
     to: Path,

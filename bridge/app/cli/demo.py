@@ -40,12 +40,14 @@ def demo(out: Path, trino_version: str, from_server: Path | None) -> None:
     that it starts, also on Ctrl-C.
     """
     from bridge.app.demo.run import missing_parts, run_demo
+    from bridge.trino.plugin import require_buildable
 
     interruption = _Interruption()
     interruption.listen()
     problems = missing_parts()
     if problems:
         raise problems[0]
+    require_buildable(trino_version, from_server)
     out = out.absolute()
     marker = out / ".skipbridge-demo"
     if out.exists() and any(out.iterdir()) and not marker.exists():

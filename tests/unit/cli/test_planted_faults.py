@@ -351,6 +351,18 @@ def test_what_cannot_be_started_is_an_error_with_a_code(
     assert not done.exception or isinstance(done.exception, SystemExit)
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("option", [("--trino-version", "1"), ("--from-server", "T")])
+def test_a_demo_that_cannot_be_built_is_not_begun(
+    tmp_path: Path, run: Callable[..., Result], option: tuple[str, str]
+) -> None:
+    wrong = option[1].replace("T", str(tmp_path))
+    done = run("demo", "--out", tmp_path / "d", option[0], wrong)
+    assert done.exit_code in (1, 2) and "PLUGIN_BUILD_FAILED" in done.stderr, done.output
+    assert wrong in done.stderr and "1/7" not in done.output
+    assert not (tmp_path / "d").exists()
+
+
 def test_what_hudis_clustering_reports_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     report = {
         "table": "a.b", "instant": "1", "state": "completed", "generation": -1, "old_files": 2,
