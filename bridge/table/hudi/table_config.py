@@ -185,7 +185,9 @@ def parse_properties(content: bytes) -> dict[str, str]:
     found: dict[str, str] = {}
     at = 0
     while at < len(text):
-        start = at + len(text[at:]) - len(text[at:].lstrip(" \t\f"))
+        start = at
+        while start < len(text) and text[start] in " \t\f":
+            start += 1
         if start < len(text) and text[start] in "#!\n":
             end = text.find("\n", start)
             at = len(text) if end < 0 else end + 1

@@ -6,6 +6,7 @@ import bz2
 import json
 import lzma
 import random
+import tracemalloc
 import zlib
 from io import BytesIO
 from typing import Any
@@ -161,6 +162,55 @@ def test_32_rows_of_no_bytes_have_a_limit_in_all_blocks_together() -> None:
     for blocks in ([(1 << 62, b"")], [(1 << 19, b"")] * 3):
         with pytest.raises(ValueError, match="states"):
             list(read_avro(avro(nothing, blocks)))
+
+
+def _body(more: Any, content: bytes) -> bytes:
+    """Of a commit that has another field behind its statistics."""
+    fields = [
+        *((name, ["null", "string"]) for name in ("path", "prevCommit")),
+        *((name, ["null", "long"]) for name in ("fileSizeInBytes", "logOffset")),
+    ]
+    stat = record(*(type for _, type in fields), name="stat")
+    for field, (name, _) in zip(stat["fields"], fields, strict=True):
+        field["name"] = name
+    stats = {"type": "map", "values": {"type": "array", "items": stat}}
+    whole = record(["null", stats], more)
+    whole["fields"][0]["name"] = "partitionToWriteStats"
+    return avro(whole, [(1, zlib.compress(content, wbits=-15))], "deflate")
+
+
+_LARGE = 1 << 20
+_OBJECTS = {"type": "array", "items": record(["null", "long"], name="one")}
+_BODIES = {
+    "statistics": ("null", b"\2\2\0" + number(_LARGE // 4) + bytes(_LARGE + 2)),
+    "statistics one by one": ("null", b"\2\2\0" + b"\2\0\0\0\0" * (_LARGE // 5) + bytes(2)),
+    "partitions": (
+        "null",
+        b"\2" + number(_LARGE // 5)
+        + b"".join(text(b"%03x" % (i % 4096)) + b"\0" for i in range(_LARGE // 5)) + b"\0",
+    ),
+    "records": (_OBJECTS, b"\0" + number(_LARGE) + bytes(_LARGE + 1)),
+    "records one by one": (_OBJECTS, b"\0" + b"\2\0" * (_LARGE // 2) + b"\0"),
+    "behind sound statistics": (
+        _OBJECTS,
+        b"\2\2\0\2\2" + text(b"f") + bytes(5) + number(_LARGE) + bytes(_LARGE + 1),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _BODIES)
+@pytest.mark.rule("32")
+def test_32_the_body_of_an_instant_does_not_become_more_than_it_is(name: str) -> None:
+    """A kilobyte of zeros, deflated, would take the planner's memory: each becomes an object."""
+    content = _body(*_BODIES[name])
+    assert len(content) < 80_000
+    tracemalloc.start()
+    try:
+        with pytest.raises(FileCorrupt, match="bytes state"):
+            read_commit(content, "1.commit")
+        assert tracemalloc.get_traced_memory()[1] < 24 << 20
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.rule("32")

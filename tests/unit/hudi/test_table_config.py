@@ -204,3 +204,30 @@ def test_a_cut_file_without_a_backup_is_refused_at_every_byte(tmp_path: Path) ->
     path.write_bytes(whole.replace(b"hoodie.table.name=t", b"hoodie.table.name=u"))
     with pytest.raises(FileCorrupt, match="checksum"):
         load(table)
+
+
+class _CountedText(str):
+    """Counts the characters that are copied out of it."""
+
+    copied = 0
+
+    def replace(self, *_: object) -> _CountedText:  # type: ignore[override]
+        return self
+
+    def __getitem__(self, place: object) -> str:
+        found = super().__getitem__(place)  # type: ignore[index]
+        _CountedText.copied += len(found)
+        return found
+
+
+class _CountedBytes(bytes):
+    def decode(self, *_: object) -> _CountedText:  # type: ignore[override]
+        return _CountedText(super().decode("latin-1"))
+
+
+def test_properties_are_copied_once_however_many_they_are() -> None:
+    lines = 5_000
+    content = b"".join(b" a%d = b\n#\n" % i for i in range(lines))
+    _CountedText.copied = 0
+    assert len(parse_properties(_CountedBytes(content))) == lines
+    assert _CountedText.copied < 2 * len(content)

@@ -15,6 +15,7 @@ from itertools import chain
 from typing import Any
 
 from bridge.formats.avro.container import MAGIC, Container, checked_schema, without_logical
+from bridge.formats.avro.skipping import require_few
 from bridge.kernel.errors import FileCorrupt
 from bridge.table.hudi.timeline.write_stats import StatsDecoder
 
@@ -270,6 +271,7 @@ def _fast_commit(content: bytes) -> dict[str, Any] | None:
         stats, at = decoder.decode(block, 1) if block[0] else ({}, 1)
         if any(":" in (stat[0] or "") for key in ("", "null") for stat in stats.get(key, ())):
             return None  # the file group is needed to find the name
+        require_few(rest, block, at)
         source = io.BytesIO(block)
         source.seek(at)
         body = fastavro.schemaless_reader(source, rest, None)
@@ -332,6 +334,7 @@ def read_avro(content: bytes) -> Iterator[Any]:
     container = Container(io.BytesIO(content), len(content))
     for count, block in container.blocks():
         source = io.BytesIO(block)
+        require_few(container.schema.parsed, block)
         for _ in range(count):
             yield fastavro.schemaless_reader(source, container.schema.parsed, None)
 

@@ -8,12 +8,12 @@ regular expression, and everything else by what its schema says.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import groupby
 from typing import Any
 
-Skip = Callable[[bytes, int], int]
-"""Passes over a value: from its position in the data to the position after it."""
+from bridge.formats.avro.skipping import Skip, count_at, length_at, number_at, skipper, text_at
+
 Stat = tuple[str | None, str | None, int | None, int | None]
 """The path, the previous commit, the size in bytes and the offset of a log."""
 _WANTED = ("path", "prevCommit", "fileSizeInBytes", "logOffset")
@@ -22,7 +22,8 @@ _Step = tuple[int, re.Pattern[bytes] | None, tuple[Any, ...]]
 """Numbers: their pattern, and which values its groups are. A text: which value it is, or -1. Other
 fields: how many they are, and how each is passed over."""
 _NULLS = bytes(64)
-_FIXED = {"null": 0, "boolean": 1, "float": 4, "double": 8}
+_FEW, _LEAST = 4096, 16
+"""Statistics of any size; bytes of one of more, for Hudi's have more than twenty fields."""
 
 
 class StatsDecoder:
@@ -53,7 +54,7 @@ class StatsDecoder:
             else:
                 for begin in range(0, len(found), len(_NULLS)):
                     part = found[begin : begin + len(_NULLS)]
-                    skips = tuple(_skipper(field["type"], names) for field in part)
+                    skips = tuple(skipper(field["type"], names) for field in part)
                     nullable = all(_starts_with_null(field["type"]) for field in part)
                     self._steps.append((len(skips) if nullable else -1, None, skips))
 
@@ -64,15 +65,20 @@ class StatsDecoder:
             IndexError, ValueError: the data is cut or damaged.
         """
         found: dict[str, list[Stat]] = {}
+        total, most = 0, _FEW + len(data) // _LEAST
         while True:
-            entries, at = _count(data, at)
+            entries, at = count_at(data, at)
             if not entries:
                 return found, at
+            total += entries
             for _ in range(entries):
-                partition, at = _text(data, at)
+                partition, at = text_at(data, at)
                 stats = found.setdefault(partition, [])
                 while True:
-                    number, at = _count(data, at)
+                    number, at = count_at(data, at)
+                    total += number
+                    if total > most:
+                        raise ValueError(f"{len(data)} bytes state {total} statistics")
                     if not number:
                         break
                     for _ in range(number):
@@ -88,7 +94,7 @@ class StatsDecoder:
                 at = match.end()
                 for group, raw in zip(skips, match.groups(), strict=True):
                     if len(raw) > 1:
-                        values[group] = _number(raw, 1)[0]
+                        values[group] = number_at(raw, 1)[0]
             elif skips:
                 # Most of them are null, which is one zero byte each.
                 if place > 0 and data.startswith(_NULLS[:place], at):
@@ -103,7 +109,7 @@ class StatsDecoder:
                     length >>= 1
                     at += 2
                 else:
-                    length, at = _length(data, at + 1)
+                    length, at = length_at(data, at + 1)
                 end = at + length
                 if place >= 0:
                     values[place] = data[at:end].decode()
@@ -137,111 +143,3 @@ def _kind(type: Any) -> str:
 
 def _starts_with_null(type: Any) -> bool:
     return isinstance(type, list) and type[0] == "null"
-
-
-def _number(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), at
-        shift += 7
-        if shift > 63:
-            raise ValueError("a number is too long")
-
-
-def _length(data: bytes, at: int) -> tuple[int, int]:
-    length, at = _number(data, at)
-    if not 0 <= length <= len(data) - at:
-        raise ValueError(f"a value has the length {length}")
-    return length, at
-
-
-def _text(data: bytes, at: int) -> tuple[str, int]:
-    length, at = _length(data, at)
-    return data[at : at + length].decode(), at + length
-
-
-def _count(data: bytes, at: int) -> tuple[int, int]:
-    """The number of items in the next block of an array or map."""
-    count, at = _number(data, at)
-    if count < 0:  # the block's size in bytes follows
-        count = -count
-        _, at = _number(data, at)
-    if count > len(data):
-        raise ValueError(f"a block has {count} items")
-    return count, at
-
-
-def _skipper(type: Any, names: dict[str, Skip]) -> Skip:
-    if isinstance(type, list):
-        return _skip_union([_skipper(each, names) for each in type])
-    if isinstance(type, str):
-        return names[type] if type in names else _skip_plain(type)
-    kind = type["type"]
-    if kind in ("array", "map"):
-        return _skip_blocks(_skipper(type["items" if kind == "array" else "values"], names), kind)
-    if kind == "record":
-        parts = [_skipper(field["type"], names) for field in type["fields"]]
-
-        def record(data: bytes, at: int) -> int:
-            for part in parts:
-                at = part(data, at)
-            return at
-
-        names[type["name"]] = record
-        return record
-    if kind in ("fixed", "enum"):
-        skip = _skip_fixed(type["size"]) if kind == "fixed" else _skip_plain("int")
-        names[type["name"]] = skip
-        return skip
-    return _skipper(kind, names)
-
-
-def _skip_union(branches: list[Skip]) -> Skip:
-    def union(data: bytes, at: int) -> int:
-        branch, at = _length(data, at)
-        return branches[branch](data, at)
-
-    return union
-
-
-def _skip_blocks(item: Skip, kind: str) -> Skip:
-    def blocks(data: bytes, at: int) -> int:
-        while True:
-            count, at = _count(data, at)
-            if not count:
-                return at
-            for _ in range(count):
-                if kind == "map":
-                    length, at = _length(data, at)
-                    at += length
-                at = item(data, at)
-
-    return blocks
-
-
-def _skip_fixed(size: int) -> Skip:
-    def fixed(data: bytes, at: int) -> int:
-        if at + size > len(data):
-            raise ValueError("a value is cut")
-        return at + size
-
-    return fixed
-
-
-def _skip_plain(type: str) -> Skip:
-    if type in _FIXED:
-        return _skip_fixed(_FIXED[type])
-    if type in ("int", "long"):
-        return lambda data, at: _number(data, at)[1]
-    if type in ("string", "bytes"):
-
-        def text(data: bytes, at: int) -> int:
-            length, at = _length(data, at)
-            return at + length
-
-        return text
-    raise ValueError(f"{type} is no type of Avro")
