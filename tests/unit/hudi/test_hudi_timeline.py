@@ -156,6 +156,7 @@ def test_a_completed_body_that_was_cut_is_an_error_at_every_byte(
         b'{"partitionToWriteStats": []}',
         b'{"partitionToWriteStats": {"p": [{"path": "p/a", "fileSizeInBytes": 1e400}]}}',
         b'{"partitionToWriteStats": {"p": [{"path": "p/a", "fileSizeInBytes": 1e19}]}}',
+        b'{"partitionToWriteStats": {"p": [{"path": "p/a", "fileSizeInBytes": -1}]}}',
         b'{"partitionToWriteStats": {"p": [{"path": "p/\\ud800", "fileSizeInBytes": 1}]}}',
         b'{"partitionToWriteStats": {}, "extraMetadata": {"schema": 5}}',
         b'{"partitionToWriteStats": {}, "extraMetadata": []}',

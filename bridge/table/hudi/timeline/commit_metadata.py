@@ -159,8 +159,8 @@ def _commit(body: Any) -> CommitMetadata:
     operation = body.get("operationType") or ""
     told = (partitions, names, extra.values(), previous, replaced, chain(*replaced.values()))
     _require_texts([operation, *chain(*told)])
-    if max(sizes, default=0) >= 2**63:
-        raise ValueError(f"a file has {max(sizes)} bytes")
+    if wrong := [size for size in sizes if not 0 <= size < 2**63]:
+        raise ValueError(f"a file has {wrong[0]} bytes")
     return CommitMetadata(
         operation,
         extra,
