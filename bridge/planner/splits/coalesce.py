@@ -21,6 +21,8 @@ from bridge.table.slices import Logs, Mask, SliceBatch
 
 _SMALLEST_PIECE = 16
 """Bytes: readers of text cannot begin in a byte order mark."""
+_MOST_PIECES = 4096
+"""Of one file: a commit may state any size."""
 RowGroupStarts = Callable[[int], npt.NDArray[np.int64] | None]
 
 
@@ -168,7 +170,7 @@ def _cuts(
     size: int, settings: SplitSettings, groups: npt.NDArray[np.int64] | None
 ) -> npt.NDArray[np.int64]:
     """Start offsets of the pieces of one large file; the first is 0."""
-    pieces = max(1, min(-(-size // settings.target_bytes), size // _SMALLEST_PIECE))
+    pieces = min(-(-size // settings.target_bytes), size // _SMALLEST_PIECE, _MOST_PIECES) or 1
     even = np.arange(pieces, dtype=np.int64) * (-(-size // pieces))
     if groups is None or len(groups) < 2:
         return even if groups is None else np.zeros(1, np.int64)

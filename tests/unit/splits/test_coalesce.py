@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -85,6 +86,16 @@ def test_large_file_is_cut_at_row_groups() -> None:
     assert set(batch.start.tolist()) <= {0, *groups.tolist()}
     assert batch.num_splits == 4
     assert batch.length.sum() == 500_000
+
+
+@pytest.mark.rule("32")
+def test_32_a_size_that_a_commit_may_state_is_cut_into_a_bounded_number_of_pieces() -> None:
+    sizes = [2**56, 10, 2**62, 2**62, 2**62]
+    batch = coalesce(files_of(sizes), SplitSettings())
+    assert batch.num_files <= 4096 * len(sizes)
+    for path, parts in covered(batch).items():
+        assert parts[0][0] == 0 and parts[-1][1] == sizes[int(path[-1])]
+        assert all(a[1] == b[0] for a, b in pairwise(sorted(parts)))
 
 
 def test_one_file_per_split_when_joining_is_off() -> None:
