@@ -94,8 +94,13 @@ def hfile(
     levels: int = 1,
     checksums: bool = False,
     info: Mapping[bytes, bytes] | None = None,
+    repeat: int = 1,
 ) -> bytes:
-    """An HFile of version 3; the entries are sorted by key."""
+    """An HFile of version 3; the entries are sorted by key.
+
+    Args:
+        repeat: how often each level of the index names each block below it.
+    """
     out = bytearray()
 
     def block(magic: bytes, content: bytes) -> tuple[int, int]:
@@ -128,10 +133,12 @@ def hfile(
         index.append((part[0][0], *block(b"DATABLK*", content)))
     for level in range(levels - 1):
         magic = b"IDXLEAF2" if level == 0 else b"IDXINTE2"
+        index = index * repeat
         index = [
             (part[0][0], *block(magic, _leaf(part)))
             for part in (index[i : i + per_block] for i in range(0, len(index), per_block))
         ]
+    index = index * repeat
     load_on_open, _ = block(b"IDXROOT2", _root(index))
     block(b"IDXROOT2", b"")
     properties = {
@@ -143,7 +150,7 @@ def hfile(
         _field(1, _field(1, name) + _field(2, value)) for name, value in properties.items()
     )
     place, _ = block(b"FILEINF2", b"PBUF" + _varint(len(pairs)) + pairs)
-    fields = {1: place, 2: load_on_open, 5: len(index), 7: len(entries), 8: levels}
+    fields = {1: place, 2: load_on_open, 5: len(index), 7: len(entries) * repeat**levels, 8: levels}
     fields[12] = 1 if compressed else 2
     message = b"".join(_varint(number << 3) + _varint(value) for number, value in fields.items())
     trailer = b'TRABLK"$' + _varint(len(message)) + message

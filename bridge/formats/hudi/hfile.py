@@ -25,8 +25,8 @@ Fetch = Callable[[Sequence[Range]], list[bytes]]
 WHOLE = 8 << 20
 """A file of up to this many bytes is read in one request."""
 _TAIL = 1 << 20
-MAX_BLOCK = 256 << 20
-"""Of one block, uncompressed. Hudi's own have 1 MiB."""
+MAX_BLOCK = 128 << 20
+"""Of one block, uncompressed. Hudi's own have 1 MiB; one holds all files of a partition."""
 _MAX_LEVELS = 8
 _TRAILER = 4096
 _GZIP, _NONE = 1, 2
@@ -130,13 +130,10 @@ class HFile:
             if key in wanted
         }
 
-    def _entries_of(self, places: Sequence[_Place]) -> list[tuple[bytes, bytes]]:
+    def _entries_of(self, places: Sequence[_Place]) -> Iterator[tuple[bytes, bytes]]:
         with _damage_is_told(self.uri):
-            return [
-                entry
-                for block in self._blocks(places, _DATA)
-                for entry in _entries(block, self._has_versions)
-            ]
+            for block in self._blocks(places, _DATA):  # one by one: each may unpack to much
+                yield from _entries(block, self._has_versions)
 
     @property
     def _has_versions(self) -> bool:
@@ -207,16 +204,20 @@ class HFile:
             raise _Damaged("its index is not sorted")
         if any(p.start < 0 or p.length <= 0 or p.start + p.length > limit for p in places):
             raise _Damaged("its index names places outside of the data")
+        if sum(place.length for place in places) > limit:
+            raise _Damaged("its index names places several times")
         if self.entries and not places:
             raise _Damaged("it has keys and no index")
         return _file_info(info), places
 
-    def _blocks(self, places: Sequence[_Place], magic: bytes) -> list[memoryview]:
+    def _blocks(self, places: Sequence[_Place], magic: bytes) -> Iterator[memoryview]:
         for place in places:
             if not 0 <= place.start < place.start + place.length <= self._size:
                 raise _Damaged("its index names places outside of it")
-        fetched = self._fetch([(p.start, p.start + p.length) for p in places])
-        return [_block(memoryview(data), magic, self._trailer.codec)[0] for data in fetched]
+        if sum(place.length for place in places) > self._size:
+            raise _Damaged("its index names places several times")
+        for data in self._fetch([(p.start, p.start + p.length) for p in places]):
+            yield _block(memoryview(data), magic, self._trailer.codec)[0]
 
 
 def _from_tail(fetch: Fetch, tail: bytes, start: int, ranges: Sequence[Range]) -> list[bytes]:

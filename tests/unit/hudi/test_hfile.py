@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -125,3 +126,25 @@ def test_what_is_not_read_is_refused() -> None:
         HFile.parse(bytes(older), URI)
     with pytest.raises(FileCorrupt):
         HFile.parse(b"PAR1" * 2000, URI)
+
+
+@pytest.mark.rule("32")
+@pytest.mark.parametrize("levels", [1, 2, 7])
+def test_32_a_block_that_the_index_names_many_times_is_damage(levels: int) -> None:
+    """A thousand times at each of seven levels would be more blocks than memory holds."""
+    data = hfile([(b"k", b"v")], per_block=1000, levels=levels, repeat=1000)
+    assert len(data) < 20_000
+    with pytest.raises(FileCorrupt, match="several times"):
+        list(HFile.parse(data, URI).scan())
+
+
+@pytest.mark.rule("32")
+def test_32_blocks_are_unpacked_one_by_one() -> None:
+    entries = [(b"k%02d" % n, bytes(4 << 20)) for n in range(16)]
+    data = hfile(entries, per_block=1)
+    tracemalloc.start()
+    try:
+        assert sum(len(value) for _, value in HFile.parse(data, URI).scan()) == 64 << 20
+        assert tracemalloc.get_traced_memory()[1] < 24 << 20
+    finally:
+        tracemalloc.stop()

@@ -26,6 +26,7 @@ from re import compile as pattern
 from typing import Any
 
 from bridge.formats.avro.container import checked_schema
+from bridge.formats.avro.skipping import require_few
 from bridge.formats.hudi.avro_rows import DAMAGE
 from bridge.formats.hudi.hfile import HFile
 from bridge.formats.hudi.log_format import (
@@ -330,6 +331,7 @@ def _apply(
     try:
         parsed = checked_schema(schema).parsed
         for key, value in entries:
+            require_few(parsed, value)
             record: Any = fastavro.schemaless_reader(BytesIO(value), parsed, None)
             partition = key.decode()
             if record["type"] != _TYPES.get(partition, _FILES_TYPE):

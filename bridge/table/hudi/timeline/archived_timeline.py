@@ -15,6 +15,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from bridge.formats.avro.container import checked_schema
+from bridge.formats.avro.skipping import require_few
 from bridge.formats.hudi.avro_rows import DAMAGE, record_slices, row_decoder
 from bridge.formats.hudi.log_format import BlockType, Header, read_logs
 from bridge.formats.rows_in_child import rows_of
@@ -208,9 +210,12 @@ def _entries_of(storage: Storage, uri: str, size: int) -> list[dict[str, Any]]:
     for block in read_logs(storage, [(uri, size)]):
         if block.type is not BlockType.AVRO_DATA:
             continue
-        decoder = row_decoder(block.text(Header.SCHEMA), uri)
+        schema = block.text(Header.SCHEMA)
+        decoder = row_decoder(schema, uri)
         try:
-            found += [decoder.decode(each) for each in record_slices(block.content)]
+            for each in record_slices(block.content):
+                require_few(checked_schema(schema).parsed, bytes(each))
+                found.append(decoder.decode(each))
         except DAMAGE as error:
             raise _corrupt(uri, error) from error
     for entry in found:
