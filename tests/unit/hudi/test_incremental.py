@@ -13,6 +13,7 @@ from bridge.table.hudi.files.file_system_view import FileListing, FileSystemView
 from bridge.table.hudi.incremental import changes_between
 from bridge.table.hudi.timeline.archived_timeline import load_history
 from tests.support.hudi_tables import HudiTable
+from tests.support.hudi_writer import avro_block
 
 VERSIONS = pytest.mark.parametrize("version", [6, 8, 9])
 
@@ -104,6 +105,21 @@ def test_archived_commits_count(tmp_path: Path, version: int) -> None:
     assert sorted(history.completions) == ["1", "2", "3"]
     assert history.rolled_back == {"0"}
     assert [i.commit().replaced for i in history.writes("2", "3")] == [replaced]
+
+
+@pytest.mark.rule("32")
+def test_32_an_archived_entry_that_would_become_more_than_it_is_is_damage(tmp_path: Path) -> None:
+    table = HudiTable(tmp_path / "t", 6)
+    table.commit("2", [])
+    one = {"type": "record", "name": "one", "fields": [{"name": "a", "type": ["null", "long"]}]}
+    objects = {"type": "array", "items": one}
+    fields = [("commitTime", "string"), ("actionType", "string"), ("more", objects)]
+    schema = {"type": "record", "name": "e", "fields": [{"name": n, "type": t} for n, t in fields]}
+    entry = {"commitTime": "1", "actionType": "commit", "more": [{"a": None}] * (1 << 19)}
+    path = table.history / ".commits_.archive.1_1-0-1"
+    path.write_bytes(avro_block("1", schema, [entry]))
+    with pytest.raises(FileCorrupt, match=f"bytes state {1 << 19} values"):
+        changes(table, "0")
 
 
 @VERSIONS

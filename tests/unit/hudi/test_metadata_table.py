@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import tracemalloc
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -366,3 +367,24 @@ def test_a_record_of_another_type_is_damage(lake: Lake) -> None:
     )
     with pytest.raises(FileCorrupt, match="type 3"):
         lake.read()
+
+
+@pytest.mark.rule("32")
+def test_32_a_record_that_would_become_more_than_it_is_is_damage(lake: Lake) -> None:
+    one = {"type": "record", "name": "one", "fields": [{"name": "a", "type": ["null", "long"]}]}
+    objects = {"name": "more", "type": {"type": "array", "items": one}}
+    schema = {**SCHEMA, "fields": [*SCHEMA["fields"], objects]}
+    count = 1 << 20
+    varint = bytes((0x80, 0x80, 0x80, 0x01))
+    first = lake.build(added("p=1", a=10))
+    (base,) = lake.files.glob(f"*{first}.hfile")
+    value = b"\0\4\0" + varint + bytes(count + 1)
+    base.write_bytes(hfile([(b"p=1", value)], info={b"schema": json.dumps(schema).encode()}))
+    assert base.stat().st_size < 10_000
+    tracemalloc.start()
+    try:
+        with pytest.raises(FileCorrupt, match=f"bytes state {count} values"):
+            lake.read()
+        assert tracemalloc.get_traced_memory()[1] < 24 << 20
+    finally:
+        tracemalloc.stop()
