@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from bridge.kernel.errors import FileCorrupt
@@ -41,6 +41,8 @@ META_COLUMNS = (
 )
 """Columns that Hudi adds in front of a table's own; all are texts."""
 
+_DEEPEST = 128
+_FEW_PARTS = 1 << 16
 _SIMPLE: Mapping[str, Type] = {
     "boolean": BOOLEAN,
     "int": INTEGER,
@@ -73,12 +75,13 @@ def avro_columns(text: str, source: str) -> tuple[Column, ...]:
     """
     try:
         fields = _record(json.loads(text))["fields"]
+        types = _Types(_FEW_PARTS + len(text))
         found = tuple(
-            Column(f["name"].lower(), _type(f["type"], {}), f.get("doc") or None) for f in fields
+            Column(f["name"].lower(), types.of(f["type"]), f.get("doc") or None) for f in fields
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise FileCorrupt(
-            f"{source} holds a table schema that is not a record in Avro: {text[:100]!r}",
+            f"{source} holds a table schema that is not a record in Avro ({error}): {text[:100]!r}",
             "write to the table once more, so that a new commit carries its schema",
         ) from error
     own = {c.name for c in found}
@@ -102,46 +105,60 @@ def _record(schema: Any) -> Any:
     return schema
 
 
-def _type(schema: Any, named: dict[str, Any]) -> Type:
-    """The type of a field; a named type is defined once and used by its name after that."""
-    if isinstance(schema, list):
-        return _union(schema, named)
-    if isinstance(schema, str):
-        return _SIMPLE[schema] if schema in _SIMPLE else _named(schema, named)
-    kind = schema["type"]
-    if isinstance(kind, dict | list):
-        return _type(kind, named)
-    if "name" in schema:
-        space = schema.get("namespace")
-        named[schema["name"]] = schema
-        if space:
-            named[f"{space}.{schema['name']}"] = schema
-    logical = schema.get("logicalType")
-    if kind in ("bytes", "fixed") and logical == "decimal":
-        return _decimal(int(schema["precision"]), int(schema.get("scale", 0)))
-    known = _LOGICAL.get((kind, logical)) if logical else None
-    if known is not None:
-        return known
-    match kind:
-        case "record":
-            fields = [Field(f["name"].lower(), _type(f["type"], named)) for f in schema["fields"]]
-            return UNKNOWN if any(f.type is UNKNOWN for f in fields) else struct(*fields)
-        case "array":
-            element = _type(schema["items"], named)
-            return UNKNOWN if element is UNKNOWN else array(element)
-        case "map":
-            value = _type(schema["values"], named)
-            return UNKNOWN if value is UNKNOWN else map_of(STRING, value)
-    return _SIMPLE[kind] if kind in _SIMPLE else _named(kind, named)
+class _Types:
+    """Makes types of schemas. A named type is defined once and used by its name after that."""
 
+    def __init__(self, most: int) -> None:
+        self._named: dict[str, Any] = {}
+        self._left, self._depth = most, 0
 
-def _union(branches: Sequence[Any], named: dict[str, Any]) -> Type:
-    present = [b for b in branches if b != "null"]
-    return _type(present[0], named) if len(present) == 1 else UNKNOWN
+    def of(self, schema: Any) -> Type:
+        """The type of a field. Errors: ValueError: it is nested deeply, or has too many parts."""
+        if self._depth == _DEEPEST:
+            raise ValueError(f"it is nested more than {_DEEPEST} levels deep")
+        if not self._left:
+            raise ValueError("its named types stand for too many others")
+        self._left -= 1
+        self._depth += 1
+        try:
+            return self._plain(schema)
+        finally:
+            self._depth -= 1
 
+    def _plain(self, schema: Any) -> Type:
+        if isinstance(schema, list):
+            present = [b for b in schema if b != "null"]
+            return self.of(present[0]) if len(present) == 1 else UNKNOWN
+        if isinstance(schema, str):
+            return _SIMPLE[schema] if schema in _SIMPLE else self._by_name(schema)
+        kind = schema["type"]
+        if isinstance(kind, dict | list):
+            return self.of(kind)
+        if "name" in schema:
+            space = schema.get("namespace")
+            self._named[schema["name"]] = schema
+            if space:
+                self._named[f"{space}.{schema['name']}"] = schema
+        logical = schema.get("logicalType")
+        if kind in ("bytes", "fixed") and logical == "decimal":
+            return _decimal(int(schema["precision"]), int(schema.get("scale", 0)))
+        known = _LOGICAL.get((kind, logical)) if logical else None
+        if known is not None:
+            return known
+        match kind:
+            case "record":
+                fields = [Field(f["name"].lower(), self.of(f["type"])) for f in schema["fields"]]
+                return UNKNOWN if any(f.type is UNKNOWN for f in fields) else struct(*fields)
+            case "array":
+                element = self.of(schema["items"])
+                return UNKNOWN if element is UNKNOWN else array(element)
+            case "map":
+                value = self.of(schema["values"])
+                return UNKNOWN if value is UNKNOWN else map_of(STRING, value)
+        return _SIMPLE[kind] if kind in _SIMPLE else self._by_name(kind)
 
-def _named(name: str, named: dict[str, Any]) -> Type:
-    return UNKNOWN if name == "null" else _type(named[name], named)
+    def _by_name(self, name: str) -> Type:
+        return UNKNOWN if name == "null" else self.of(self._named[name])
 
 
 def _decimal(precision: int, scale: int) -> Type:
