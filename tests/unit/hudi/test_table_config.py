@@ -211,7 +211,7 @@ class _CountedText(str):
 
     copied = 0
 
-    def replace(self, *_: object) -> _CountedText:  # type: ignore[override]
+    def replace(self, *_: object) -> _CountedText:
         return self
 
     def __getitem__(self, place: object) -> str:
@@ -221,7 +221,7 @@ class _CountedText(str):
 
 
 class _CountedBytes(bytes):
-    def decode(self, *_: object) -> _CountedText:  # type: ignore[override]
+    def decode(self, *_: object) -> _CountedText:
         return _CountedText(super().decode("latin-1"))
 
 
