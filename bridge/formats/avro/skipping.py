@@ -10,8 +10,7 @@ Skip = Callable[[bytes, int], int]
 Count = Callable[[int], None]
 """Called with what a part of a value becomes in memory: see `require_few`."""
 _FIXED = {"null": 0, "boolean": 1, "float": 4, "double": 8}
-_FEW_BYTES = 256 << 10
-_BYTES_OF_ONE = 24
+_FEW, _BYTES_OF_ONE = 1 << 20, 24
 _FIELDS_OF_ONE = 8
 
 
@@ -25,17 +24,17 @@ def require_few(schema: Any, data: bytes, at: int = 0) -> None:
         at: where the record begins.
 
     Errors:
-        ValueError: there are more of them than one in 24 bytes, or the data is damaged.
-        IndexError: it is cut.
+        ValueError: beyond a million there are more of them than one in 24 bytes, or the data is
+            damaged. IndexError: it is cut.
     """
-    if len(data) <= _FEW_BYTES:
+    if len(data) <= _FEW:
         return
-    total = 0
+    total, most = 0, _FEW + len(data) // _BYTES_OF_ONE
 
     def count(more: int) -> None:
         nonlocal total
         total += more
-        if total * _BYTES_OF_ONE > len(data):
+        if total > most:
             raise ValueError(f"{len(data)} bytes state {total} values")
 
     skipper(schema, {}, count)(data, at)

@@ -115,10 +115,10 @@ def test_32_an_archived_entry_that_would_become_more_than_it_is_is_damage(tmp_pa
     objects = {"type": "array", "items": one}
     fields = [("commitTime", "string"), ("actionType", "string"), ("more", objects)]
     schema = {"type": "record", "name": "e", "fields": [{"name": n, "type": t} for n, t in fields]}
-    entry = {"commitTime": "1", "actionType": "commit", "more": [{"a": None}] * (1 << 19)}
+    entry = {"commitTime": "1", "actionType": "commit", "more": [{"a": None}] * (1 << 21)}
     path = table.history / ".commits_.archive.1_1-0-1"
     path.write_bytes(avro_block("1", schema, [entry]))
-    with pytest.raises(FileCorrupt, match=f"bytes state {1 << 19} values"):
+    with pytest.raises(FileCorrupt, match=f"bytes state {1 << 21} values"):
         changes(table, "0")
 
 
