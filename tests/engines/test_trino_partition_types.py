@@ -184,7 +184,7 @@ def make(stack: Stack, root: Path, name: str, table: Columns, format: str, parts
     )
 
 
-@pytest.fixture(scope="module", params=["parquet", "orc"])
+@pytest.fixture(scope="module", params=["parquet", "orc", "text", "json"])
 def made(
     request: pytest.FixtureRequest, stack: Stack, tmp_path_factory: pytest.TempPathFactory
 ) -> str:
@@ -266,6 +266,68 @@ def found(stack: Stack, table: str, column: str, type: str, literals: list[str])
     counts = dict(stack.query(asked))
     lost = {w: (counts[n], expected[n]) for n, w in enumerate(wheres) if counts[n] != expected[n]}
     assert not lost, lost
+
+
+AVRO = ("int_grown", "float_double", "int_string", "few_shrunk", "short", "short_between", "char",
+        "string_date")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AVRO)
+def test_avro_is_read_by_the_tables_schema(stack: Stack, tmp_path: Path, name: str) -> None:
+    stored, partition, type = TRIPLES[name]
+    values = pa.concat_arrays([stored, pa.nulls(1, stored.type)])
+    rows = pa.table({"n": pa.array(range(len(values)), pa.int64()), "c": values})
+    files = {f"f{n}.avro": rows.slice(n, 1) for n in range(len(values))}
+    declared, table = (columns(f"n bigint; c {of}") for of in (partition, type))
+    make(stack, tmp_path, f"types_avro_{name}", table, "avro", [(declared, files)])
+    sql = f"SELECT n, c FROM laws.types_avro_{name} ORDER BY n"
+    stock = answer(theirs, stack, sql)
+    shown = rows_or_error(stack, sql)
+    if isinstance(shown, str):
+        assert stock == "error" or "column 'c'" in shown or "TYPE_MISMATCH" in shown, shown
+    else:
+        assert repr(shown) == repr(stock)
+        found(stack, f"laws.types_avro_{name}", "c", type, literals(stored, shown))
+
+
+@pytest.mark.parametrize("format", ["parquet", "orc", "json"])
+def test_columns_that_the_partition_lacks_or_has_elsewhere(
+    stack: Stack, tmp_path: Path, format: str
+) -> None:
+    table = columns("n bigint; a int; b string; c double")
+    held = {
+        "n": pa.array([1, 2], pa.int64()),
+        "a": pa.array([7, 70_000], pa.int32()),
+        "b": pa.array(["7", "x"]),
+        "c": pa.array([7.0, 0.5]),
+    }
+
+    def part(declared: str, *names: str) -> tuple[Columns, dict[str, pa.Table]]:
+        rows = pa.table({name: held.get(name, held["b"]) for name in names})
+        return columns(declared), {f"f{n}": rows.slice(n, 1) for n in range(2)}
+
+    parts = {
+        "as it is": part("n bigint; a int; b string; c double", *"nabc"),
+        "fewer": part("n bigint; a int", *"na"),
+        "fewer, files have them": part("n bigint; a int", *"nabc"),
+        "others in front": part("c double; b string; a int; n bigint", *"cban"),
+        "renamed": part("n bigint; a int; x string; c double", *"naxc"),
+        "more": part("n bigint; a int; b string; c double; d int", *"nabc"),
+    }
+    make(stack, tmp_path, f"types_places_{format}", table, format, list(parts.values()))
+    for p, name in enumerate(parts):
+        of = f"(SELECT * FROM laws.types_places_{format} WHERE p = {p})"
+        for column in "abc":
+            sql = f"SELECT n, {column} FROM {of} ORDER BY n"
+            stock = answer(theirs, stack, sql)
+            shown = rows_or_error(stack, sql)
+            if isinstance(shown, str):
+                assert stock == "error" or f"column '{column}'" in shown, (name, column, shown)
+            else:
+                by_name = [[n, held[column][n - 1].as_py()] for n in (1, 2)]
+                assert repr(shown) in (repr(stock), repr(by_name)), (name, column, shown, stock)
+                type = str(table["nabc".index(column)].type)
+                found(stack, of, column, type, ["7", "70000", "x", "0.5"])
 
 
 @pytest.mark.parametrize(
