@@ -58,6 +58,18 @@ SCHEMAS: tuple[tuple[Callable[[Columns], Columns], tuple[str, ...]], ...] = (
     (_retyped(2, "char(6)"), ("s = 'abc'", "s = 'abc '")),
     (_retyped(3, "float"), ("d = 0.1", "d > 0.1", "d IS NULL")),
     (_retyped(4, "decimal(5,1)"), ("m = 1.3", "m = 1.25", "m IS NULL")),
+    (_retyped(1, "smallint"), ("b = 300", "b IS NULL")),
+    (_retyped(1, "float"), ("b = 300", "b > 299", "b IS NULL")),
+    (_retyped(1, "double"), ("b = 300", "b < 301", "b IS NULL")),
+    (_retyped(1, "decimal(12,1)"), ("b = 300", "b IS NULL")),
+    (_retyped(2, "int"), ("s = 'abc '", "s IS NULL")),
+    (_retyped(2, "date"), ("s = 'abc '", "s IS NULL")),
+    (_retyped(2, "binary"), ("s = 'abc '", "s IS NULL")),
+    (_retyped(3, "string"), ("d = 0.1", "d IS NULL")),
+    (_retyped(3, "decimal(5,2)"), ("d = 0.1", "d > 0.1", "d IS NULL")),
+    (_retyped(4, "decimal(12,4)"), ("m = 1.25", "m IS NULL")),
+    (_retyped(4, "double"), ("m = 1.25", "m IS NULL")),
+    (_retyped(4, "int"), ("m = 1", "m = 1.25", "m IS NULL")),
 )
 """How a partition differs, and conditions that may show it."""
 IN_TASKS = {0: "b = 44", 1: "b IS NULL", 2: "b = 44"}
