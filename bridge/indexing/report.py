@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -22,7 +23,7 @@ from bridge.index.reading.column_file import ColumnFile
 from bridge.index.reading.snapshot import IndexSnapshot
 from bridge.indexing.table import newest, open_indexed_table
 from bridge.kernel.config import Config
-from bridge.kernel.types import TRINO, Field
+from bridge.kernel.types import TRINO, Field, Kind
 from bridge.planner.answers.composite_statistics import join_statistics
 from bridge.planner.answers.table_statistics import distinct_values
 from bridge.planner.index_view import argument
@@ -37,6 +38,7 @@ from bridge.planner.reports.effectiveness import (
 )
 from bridge.runtime.compose import index_limits, local_index_cache
 from bridge.runtime.table_snapshot import table_files
+from bridge.table.model import Column
 from bridge.table.segments.format import NAME as SEGMENTS
 
 
@@ -71,15 +73,14 @@ def report_index(config: Config, table: str, log: Path | None = None) -> Effecti
             rewritten = cast(IndexSnapshot, serving.clustered.index).statistics(fields, TRINO)
         files = len(own) + len(new)
         effects = []
-        for column in found.columns:
-            reference = BoundReference((column.name,), column.type)
+        for reference in leaves(found.columns):
+            name = ".".join(reference.path)
             known = statistics.column(reference)
             read = known
             if rewritten is not None and len(new):
                 read = join_statistics([(known, own), (rewritten.column(reference), new)])
-            size = sizes.get(column.name.lower(), -1)
-            effect = column_effect(column.name, read, files, size, scans)
-            distinct, source = distinct_values(serving, column.name, known)
+            effect = column_effect(name, read, files, sizes.get(name.lower(), -1), scans)
+            distinct, source = distinct_values(serving, name, known)
             effects.append(replace(effect, distinct=distinct, distinct_source=source))
         result = Effectiveness(
             table=str(found.name),
@@ -135,12 +136,26 @@ def _read_now(serving: IndexSnapshot, listed: Listed) -> tuple[Places, Places]:
 
 
 def column_sizes(manifest: Manifest, store: IndexStore) -> dict[str, int]:
-    """Bytes in storage by top-level column, in lower case."""
+    """Bytes in storage by column and by member (``a.b``), in lower case."""
     found: dict[str, int] = {}
     for shard in every_shard(manifest):
         for key, size in ColumnFile(store, shard.columns).sizes().items():
-            name = parse_key(key).path[0].lower()
-            found[name] = found.get(name, 0) + size
+            path = parse_key(key).path
+            for depth in range(1, len(path) + 1):
+                name = ".".join(path[:depth]).lower()
+                found[name] = found.get(name, 0) + size
+    return found
+
+
+def leaves(columns: Sequence[Column | Field], above: tuple[str, ...] = ()) -> list[BoundReference]:
+    """Columns that a condition can name: members in the place of structs."""
+    found: list[BoundReference] = []
+    for column in columns:
+        path = (*above, column.name)
+        if column.type.kind is Kind.STRUCT:
+            found += leaves(column.type.fields, path)
+        else:
+            found.append(BoundReference(path, column.type))
     return found
 
 

@@ -21,12 +21,14 @@ from bridge.expression.nodes import (
     BoundExpression,
     BoundFalse,
     BoundPredicate,
+    BoundReference,
     BoundTrue,
+    Op,
     reference_text,
 )
 from bridge.expression.prune import prune
 from bridge.expression.residual import references
-from bridge.expression.statistics import Mask, PruningStatistics
+from bridge.expression.statistics import ColumnStatistics, Mask, PruningStatistics
 from bridge.index.kinds.definition import MINMAX, column_text
 from bridge.index.kinds.evaluate_indexes import Ask, has_or, never
 from bridge.index.kinds.kind import Ordinals, predicates
@@ -37,6 +39,8 @@ from bridge.kernel.types import Field, Semantics
 from bridge.planner.reports.report import IndexNotUsed, Remedy
 from bridge.table.model import CatalogTable
 from bridge.table.slices import SliceBatch
+
+_NULL_TESTS = (Op.IS_NULL, Op.IS_NOT_NULL)
 
 
 class Index(Protocol):
@@ -261,18 +265,29 @@ class FilePruner:
         before = self.indexes[: self.indexes.index(index)] if has_or(predicate) else []
         return [partial(_ask, each) for each in (*before, index)]
 
-    def unindexed_columns(self, predicate: BoundExpression) -> tuple[str, ...]:
-        """Columns of the predicate without bounds in the index."""
+    def unindexed_columns(self, predicate: BoundExpression) -> list[BoundReference]:
+        """Columns of the predicate of which the index knows nothing that could decide it."""
         if self.minmax is None:
-            return ()
+            return []
         column = self.minmax.statistics.column
-        return tuple(
-            sorted(
-                reference_text(r)
+        compared = {p.reference for p in predicates(predicate) if p.op not in _NULL_TESTS}
+        return sorted(
+            (
+                r
                 for r in references(predicate)
-                if column(r) is None and not r.partition and not isinstance(r, BoundCall)
-            )
+                if not r.partition and not isinstance(r, BoundCall)
+                if (found := column(r)) is None or (r in compared and not _has_bounds(found))
+            ),
+            key=reference_text,
         )
+
+
+def _has_bounds(found: ColumnStatistics) -> bool:
+    """Whether a bound of some file is known, or that a file holds no value."""
+    masks = (found.lower_known, found.upper_known)
+    if any(mask is None or mask.any() for mask in masks):
+        return True
+    return found.all_null is not None and bool(found.all_null.any())
 
 
 def unindexed_functions(

@@ -145,10 +145,14 @@ class IndexViews:
 
 
 def argument(table: CatalogTable) -> str:
-    """The table as commands name it: ``schema.table``, or its directory."""
+    """The table as commands here name it: ``schema.table``, or its directory."""
     if table.name.schema != DIRECTORY:
         return str(table.name)
-    return table.location.removeprefix("file://")
+    path = table.location.removeprefix("file://")
+    with contextlib.suppress(OSError):  # the directory that this process began in is gone
+        here = Path.cwd()
+        return f".{path.removeprefix(here)}" if path.startswith(f"{here}/") else path
+    return path
 
 
 def _absent(reason: str, detail: str, remedy: Remedy) -> IndexView:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
+from bridge.planner.reports.text import old_entries
+
 _SHOWN = 20
 
 
@@ -163,7 +165,7 @@ def index_line(index: Mapping[str, Any] | None) -> str:
         return "index in step"
     return (
         f"index @ generation {index['generation']}: {index['files']:,} files, "
-        f"{index['read']:,} read, {index['removed']:,} removed"
+        f"{index['read']:,} read, {old_entries(index['removed'])}"
     )
 
 

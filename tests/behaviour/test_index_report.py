@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import stat
 from pathlib import Path
@@ -89,6 +90,38 @@ def columns(found: Effectiveness) -> dict[str, ColumnEffect]:
 
 def advice(found: Effectiveness) -> dict[str, str]:
     return {a.kind: a.on for a in found.advice}
+
+
+def test_members_of_a_struct_are_told_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SKIPBRIDGE_CACHE", str(tmp_path / "cache"))
+    made = tmp_path / "t"
+    made.mkdir()
+    for n in range(4):
+        who = [{"name": "a", "Age": n, "deep": {"er": n}}]
+        rows = pa.table({"who": who, "list": [[n]]})
+        pq.write_table(rows, made / f"{n}.parquet")
+        age(made / f"{n}.parquet")
+    build(made)
+    by = columns(report_index(config(), str(made)))
+    assert sorted(by) == ["list", "who.age", "who.deep.er", "who.name"]
+    assert by["who.age"].keeps[0] == by["who.deep.er"].keeps[0] == 0.25
+    assert by["who.name"].coverage == 1 and by["list"].coverage == 0
+    assert all(column.size > 0 for column in by.values())
+
+
+def test_a_column_without_bounds_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SKIPBRIDGE_CACHE", str(tmp_path / "cache"))
+    made = tmp_path / "t"
+    made.mkdir()
+    moments = pa.array([dt.datetime(2024, 1, 1)], pa.timestamp("ns"))
+    rows = pa.table({"x": [1], "at": moments, "list": [[1]]})
+    pq.write_table(rows, made / "0.parquet", use_deprecated_int96_timestamps=True)
+    age(made / "0.parquet")
+    build(made)
+    (told,) = [a for a in report_index(config(), str(made)).advice if a.kind == "unknown"]
+    assert told.on == "at, list" and "no bounds" in told.why
 
 
 def test_what_is_sorted_and_what_is_not(directory: Path) -> None:

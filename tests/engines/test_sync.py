@@ -485,7 +485,7 @@ def test_an_index_that_is_gone_is_built_again(run: Any, name: str, tmp_path: Pat
     for file in root.rglob("*.parquet"):
         os.utime(file, (past, past))
     made = run(name, "--location", root, "--index")
-    assert "index @ generation 1: 2 files, 2 read, 0 removed" in made.output
+    assert "index @ generation 1: 2 files, 2 read, 0 old entries removed" in made.output
     assert "index in step" in run(name, "--index").output
     manifest = root / ".skipbridge/generations/1.json"
     manifest.write_text("{}")

@@ -77,12 +77,12 @@ class _Work:
         if self.output == "json":
             emit_json(report)
             return
-        from bridge.planner.reports.text import count_files, human_bytes
+        from bridge.planner.reports.text import count_files, human_bytes, old_entries
 
         files = count_files(int(report["files"]))
         emit(
             f"{report['table']} @ generation {report['generation']}: {files}, "
-            f"{report['read']} read, {report['removed']} removed, "
+            f"{report['read']} read, {old_entries(int(report['removed']))}, "
             f"{human_bytes(int(report['bytes_written']))} written in {report['seconds']:.1f} s"
         )
 

@@ -76,10 +76,9 @@ def cli(ctx: click.Context, config_path: Path | None, verbose: bool) -> None:
     on this machine, 1 anything else.
     """
     ctx.obj = config_path
-    logging.basicConfig(
-        level=logging.DEBUG if verbose else logging.WARNING,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    handler = logging.StreamHandler()
+    handler.setFormatter(_lines(verbose or ctx.invoked_subcommand == "serve"))
+    logging.basicConfig(level=logging.DEBUG if verbose else logging.WARNING, handlers=[handler])
     for noisy in ("py4j", "sqlglot"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
     # They log each refused connection; our errors already name the address and the remedy.
@@ -88,6 +87,20 @@ def cli(ctx: click.Context, config_path: Path | None, verbose: bool) -> None:
     for name, near in unknown_variables():
         hint = f"did you mean {near}?" if near else "see skipbridge config show"
         click.echo(f"warning: {name} is not a setting and is ignored; {hint}", err=True)
+
+
+class _Brief(logging.Formatter):
+    """As other lines of a command: ``warning: ...``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return f"{record.levelname.lower()}: {super().format(record)}"
+
+
+def _lines(whole: bool) -> logging.Formatter:
+    """A server's lines, and those of ``-v``, say when and where as well."""
+    if whole:
+        return logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    return _Brief()
 
 
 def main() -> None:

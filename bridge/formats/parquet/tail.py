@@ -45,8 +45,10 @@ def footer_of(content: bytes, uri: str) -> bytes:
 
 def _footer_length(tail: bytes, uri: str) -> int:
     if len(tail) < 12 or tail[-4:] != b"PAR1":
-        what = "has an encrypted footer" if tail[-4:] == b"PARE" else "is not a Parquet file"
-        raise FileCorrupt(f"{uri} {what}: it ends in {tail[-4:]!r}", "remove or rewrite the file")
+        what = "has an encrypted footer" if tail[-4:] == b"PARE" else "does not end as Parquet does"
+        raise FileCorrupt(
+            f"{uri} {what}", "restore it, write it again, or move it out of the table"
+        )
     return int.from_bytes(tail[-8:-4], "little") + 8
 
 

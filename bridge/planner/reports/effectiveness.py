@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from bridge.expression.statistics import ColumnStatistics
 from bridge.index.reading.trust import NotBelieved
 from bridge.planner.predicate_log import Logged
+from bridge.planner.reports.text import count_files, human_bytes
 
 Int64 = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
@@ -29,6 +30,8 @@ _SORTED = 0.05
 _MIXED = 0.5
 _ENOUGH = 20
 """After this many logged scans, an index that never helped is reported as dead weight."""
+_HEAVY = 65_536
+"""Bounds of fewer bytes are not worth a word."""
 _EQUAL = frozenset({"=", "IN", "IS NOT DISTINCT FROM"})
 _RANGE = frozenset({"<", "<=", ">", ">=", "STARTS WITH"})
 
@@ -91,7 +94,7 @@ class Advice:
 
     Attributes:
         kind: ``cluster``, ``bloom``, ``dead``, ``counts``, ``refresh``, ``failed``, ``log``,
-            ``reveal``.
+            ``reveal``, ``unknown``.
         on: the column or index.
         why: one sentence with the figures.
         how: a command, if there is one.
@@ -243,7 +246,7 @@ def advise(found: Effectiveness, table: str, command: str) -> tuple[Advice, ...]
             Advice(
                 "refresh",
                 table,
-                f"{found.unknown_files} files are not in the index and are read by every query",
+                f"every query reads {count_files(found.unknown_files)} that the index lacks",
                 f"skipbridge index refresh {command}",
             )
         )
@@ -252,11 +255,15 @@ def advise(found: Effectiveness, table: str, command: str) -> tuple[Advice, ...]
             Advice(
                 "failed",
                 table,
-                f"{found.failed_files} files could not be read when they were indexed, damaged "
-                "perhaps, and are read by every query",
+                f"every query reads {count_files(found.failed_files)} that could not be indexed, "
+                "damaged perhaps",
                 f"skipbridge index show {command} --failed",
             )
         )
+    unknown = [column.name for column in found.columns if found.files and not column.coverage]
+    if unknown:
+        why = "the index knows no bounds, so that only a test for NULL can skip files by it"
+        advice.append(Advice("unknown", ", ".join(unknown), why))
     advice += _clustering(found, command)
     advice += _blooms(found, command)
     advice += _dead(found, command)
@@ -339,7 +346,7 @@ def _dead(found: Effectiveness, command: str) -> list[Advice]:
                 Advice(
                     "reveal",
                     index.name,
-                    f"it takes {index.size} bytes and planners pass it over",
+                    f"it takes {human_bytes(index.size)} and planners pass it over",
                     f"skipbridge index reveal {command} {shlex.quote(index.name)}",
                 )
             )
@@ -353,19 +360,19 @@ def _dead(found: Effectiveness, command: str) -> list[Advice]:
                 Advice(
                     "dead",
                     index.name,
-                    f"it takes {index.size} bytes and {why}",
+                    f"it takes {human_bytes(index.size)} and {why}",
                     f"skipbridge index drop {command} {shlex.quote(index.name)}",
                 )
             )
     for column in found.columns:
         useless = column.overlap > 0.95 and column.keeps[0] > 0.95 and column.coverage > 0
-        heavy = found.size > 0 and column.size >= 0.01 * found.size
+        heavy = column.size >= max(0.01 * found.size, _HEAVY)
         if useless and heavy and not column.uses(_EQUAL | _RANGE):
             advice.append(
                 Advice(
                     "counts",
                     column.name,
-                    f"its bounds skip nothing and take {column.size} bytes",
+                    f"its bounds skip nothing and take {human_bytes(column.size)}",
                     f"skipbridge index build {command} --mode "
                     f"{shlex.quote(column.name + '=counts')}",
                 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bridge.expression.nodes import reference_text
 from bridge.expression.parsing.text import format_bound
 from bridge.kernel.errors import IndexCorrupt
+from bridge.kernel.types import Kind, Type
 from bridge.planner.attributes import split_by_source
 from bridge.planner.disabled_indexes import disabled_indexes
 from bridge.planner.file_pruner import failed_indexes, unindexed_functions
@@ -91,6 +93,15 @@ def _views(context: ScanContext) -> list[IndexNotUsed]:
     return found
 
 
+def _bounds_remedy(type: Type, table: str) -> Remedy:
+    """What gives a column bounds; empty if its type has none."""
+    if type.is_floating:
+        return Remedy("build", table, ("--nan", "scan"))
+    if type.kind is Kind.TIMESTAMP:
+        return Remedy(text="write its files with 64-bit timestamps, if they have INT96")
+    return Remedy()
+
+
 def _unindexed(context: ScanContext, table: str) -> list[IndexNotUsed]:
     """Columns and functions of the predicate that the index does not cover."""
     index = context.view.index
@@ -98,7 +109,8 @@ def _unindexed(context: ScanContext, table: str) -> list[IndexNotUsed]:
     pruner = context.pruner_of(index)
     problems = index.problems
     found = []
-    for column in pruner.unindexed_columns(split_by_source(context.predicate).data):
+    for reference in pruner.unindexed_columns(split_by_source(context.predicate).data):
+        column = reference_text(reference)
         error = problems.get(column.lower())
         if error is not None:
             damaged = isinstance(error, IndexCorrupt)
@@ -109,8 +121,8 @@ def _unindexed(context: ScanContext, table: str) -> list[IndexNotUsed]:
             IndexNotUsed(
                 f"minmax({column})",
                 "NO_STATISTICS",
-                "the index holds no bounds of this column",
-                Remedy("build", table, ("--nan", "scan")),
+                "the index knows no bounds of this column",
+                _bounds_remedy(reference.type, table),
             )
         )
     for text, options in unindexed_functions(context.predicate, index.kinds):

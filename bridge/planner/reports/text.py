@@ -33,6 +33,15 @@ def count_files(n: int) -> str:
     return "1 file" if n == 1 else f"{n} files"
 
 
+def old_entries(n: int) -> str:
+    """How many entries of an index a build has replaced or forgotten, in words.
+
+    >>> old_entries(1), old_entries(2000)
+    ('1 old entry removed', '2,000 old entries removed')
+    """
+    return f"{n:,} old {'entry' if n == 1 else 'entries'} removed"
+
+
 def human_millis(millis: float) -> str:
     if millis >= 10_000:
         return f"{millis / 1000:.1f} s"

@@ -21,7 +21,7 @@ from bridge.kernel.types import BIGINT, DATE, INTEGER, STRING, Type
 from bridge.storage.port import FileTable, Storage
 from bridge.table.directory.discovered import visible_files
 from bridge.table.directory.foreign import refuse_foreign_root, refuse_hudi_parts, refuse_left
-from bridge.table.directory.stray import Stray, is_data, none_is_data, refuse_undescribed, stray
+from bridge.table.directory.stray import Stray, is_data, refuse_undescribed, stray, without_data
 from bridge.table.infer import infer_readable, members_left_out, settle_columns
 from bridge.table.model import (
     CatalogTable,
@@ -176,7 +176,7 @@ class DirectoryCatalog:
     def _inside(
         self, listing: FileTable, paths: list[str]
     ) -> tuple[FileTable, list[str], tuple[Stray, ...]]:
-        """Leaves out files beside key=value directories, such as a README, if none holds data.
+        """Leaves out files beside key=value directories that hold no data, such as a README.
 
         No engine reads them as part of the table.
         """
@@ -189,9 +189,9 @@ class DirectoryCatalog:
         others = [
             (p, int(size)) for p, size, k in zip(paths, listing.sizes, keyed, strict=True) if not k
         ]
-        if not none_is_data(self._storage, others):
-            return listing, paths, ()
-        kept = listing.filter(np.array(keyed, np.bool_))
+        others = without_data(self._storage, others)
+        left = {p for p, _ in others}
+        kept = listing.filter(np.array([p not in left for p in paths], np.bool_))
         outside = tuple(stray(self._storage, *file, read=False) for file in others)
         return kept, kept.paths.to_pylist(), outside
 

@@ -6,10 +6,11 @@ file inside one stays in the file set, and both are reported.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bridge.formats.registry import file_formats, inferred_formats, recognise, spell_formats
+from bridge.formats.registry import file_formats, recognise
 from bridge.kernel.errors import UnsupportedTable
 from bridge.storage.port import Storage
 from bridge.storage.reading.ahead import ask_all
@@ -22,6 +23,7 @@ _MARKS = (
     (b"SQLite", "an SQLite database"),
 )
 _HEAD = 512
+_OWN = "move it to a table of its own: a directory is read in one format"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +50,14 @@ def stray(storage: Storage, uri: str, size: int, *, read: bool = True) -> Stray:
     """Describes a file that cannot be read as part of the table. Errors: FileUnreadable."""
     whole = recognise(storage, uri, size)
     if whole is not None and whole.read_schema is not None:
-        remedy = "move it to a table of its own: a directory is read in one format"
-        return Stray(uri, f"{_one(whole.spelled)} file among files of another format", remedy, read)
-    known = spell_formats(inferred_formats())
-    remedy = f"move it to another directory; skipbridge indexes {known} files"
+        return Stray(uri, f"{_one(whole.spelled)} file among files of another format", _OWN, read)
     if whole is not None:
-        return Stray(uri, f"{_one(whole.spelled)} file", remedy, read)
+        return Stray(uri, f"{_one(whole.spelled)} file", _OWN, read)
     (head,) = storage.read_ranges(uri, [(0, min(_HEAD, size))])
     what = what_is(head, uri)
     if what.startswith("a damaged"):
         return Stray(uri, what, "restore it or write it again", read)
-    return Stray(uri, what, remedy, read)
+    return Stray(uri, what, _OWN if what in _KINDS else "move it out of the table", read)
 
 
 def what_is(head: bytes, uri: str) -> str:
@@ -131,8 +130,8 @@ def refuse_undescribed(storage: Storage, location: str, files: Sequence[tuple[st
         raise UnsupportedTable(
             f"{location} holds files that do not tell a table's columns: "
             f"{uri.rpartition('/')[2]} is {what}",
-            f"register it: skipbridge sync DB.TABLE --location {location}{options(format)}; then "
-            "name DB.TABLE",
+            "register it: skipbridge sync DB.TABLE --location "
+            f"{shlex.quote(location)}{options(format)}; then name DB.TABLE",
         )
 
 
@@ -156,8 +155,11 @@ def is_data(storage: Storage, uri: str, size: int) -> bool:
     return found is not None and found.read_schema is not None
 
 
-def none_is_data(storage: Storage, files: Sequence[tuple[str, int]], most: int = 20) -> bool:
-    """Whether all files have other formats; False if they are too many to check."""
+def without_data(
+    storage: Storage, files: Sequence[tuple[str, int]], most: int = 20
+) -> list[tuple[str, int]]:
+    """The files that hold no data; none if they are too many to check."""
     if not files or len(files) > most:
-        return not files
-    return not any(ask_all(storage, lambda file: is_data(storage, *file), files, files[0][0]))
+        return []
+    data = ask_all(storage, lambda file: is_data(storage, *file), files, files[0][0])
+    return [file for file, holds in zip(files, data, strict=True) if not holds]

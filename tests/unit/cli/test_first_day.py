@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import re
@@ -308,7 +309,10 @@ def test_a_directory_that_is_no_trino(run: Run, tmp_path: Path) -> None:
     assert "is not a Trino 476 server" in done.stderr and "installed Trino of that" in done.stderr
 
 
-def test_commands_that_a_report_advises_can_be_pasted(run: Run) -> None:
+def test_commands_that_a_report_advises_can_be_pasted(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bridge.planner.reports.effectiveness._HEAVY", 0)
     for i in range(3):
         data = pa.table({"dep delay": pa.array([0.5, 1.5, i / 8]), "x": [i, i + 1, i + 2]})
         write(Path("my lake") / f"{i}.parquet", data)
@@ -319,3 +323,55 @@ def test_commands_that_a_report_advises_can_be_pasted(run: Run) -> None:
     for command in commands:
         done = run(*shlex.split(command)[1:], "--local")
         assert done.exit_code == 0, (command, done.output)
+
+
+def test_what_was_met_on_a_messy_lake(run: Run) -> None:
+    """Each text names the cause and what to do next."""
+    write(Path("levels") / "root.parquet", pa.table({"x": [1]}))
+    write(Path("levels") / "p=1" / "0.parquet", pa.table({"x": [1]}))
+    (Path("levels") / "README.md").write_text("read me")
+    told = run("explain", "./levels").stderr
+    assert "levels/root.parquet below the root" in told and "README" not in told
+
+    write(Path("two kinds") / "a.parquet", pa.table({"x": [1]}))
+    (Path("two kinds") / "b.csv").write_text("1,2\n")
+    done = run("index", "build", "./two kinds", "--local")
+    assert done.exit_code == 3 and "b'" not in done.stderr, done.stderr
+    assert "b.csv does not end as Parquet does" in done.stderr
+    (Path("a csv") / "deep").mkdir(parents=True)
+    (Path("a csv") / "b.csv").write_text("1,2\n")
+    assert re.search(r"--location '\S+/a csv' --format csv", run("explain", "./a csv").stderr)
+
+    write(Path("t") / "0.parquet", pa.table({"x": [1]}))
+    assert "-> skipbridge index build ./t\n" in run("explain", "./t", "x = 1").stdout
+    first = run("index", "build", "./t", "--local").stdout
+    assert "1 read, 0 old entries removed" in first
+    assert "1 old entry removed" in run("index", "build", "./t", "--bloom", "x", "--local").stdout
+
+
+def test_a_column_without_bounds_is_told(run: Run) -> None:
+    path = Path("t") / "0.parquet"
+    path.parent.mkdir()
+    moments = pa.array([dt.datetime(2024, 1, 1)], pa.timestamp("ns"))
+    pq.write_table(pa.table({"at": moments}), path, use_deprecated_int96_timestamps=True)
+    os.utime(path, (1e9, 1e9))
+    assert run("index", "build", "./t", "--local").exit_code == 0
+    told = run("explain", "./t", "at = TIMESTAMP '2024-01-01 00:00:00'").stdout
+    assert "minmax(at)  NO_STATISTICS" in told and "INT96" in told, told
+    assert "not used" not in run("explain", "./t", "at IS NULL").stdout
+
+
+def test_a_warning_is_a_line_as_others(run: Run) -> None:
+    """In a process of its own: logging is set up there as a user has it."""
+    write(Path("t") / "m=01" / "0.parquet", pa.table({"x": [1]}))
+    for words, begins in (
+        ((), r"warning: the partition"),
+        (("-v",), r"\d{4}-\d\d-\d\d .* WARNING"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "bridge", *words, "explain", "./t"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert re.search(f"^{begins}", done.stderr, re.MULTILINE), done.stderr
