@@ -150,8 +150,8 @@ def argument(table: CatalogTable) -> str:
         return str(table.name)
     path = table.location.removeprefix("file://")
     with contextlib.suppress(OSError):  # the directory that this process began in is gone
-        here = Path.cwd()
-        return f".{path.removeprefix(here)}" if path.startswith(f"{here}/") else path
+        here = f"{Path.cwd()}/"
+        return f"./{path.removeprefix(here)}" if path.startswith(here) else path
     return path
 
 

@@ -72,7 +72,8 @@ def open_session(
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise EnvironmentMissing(
-            "pyspark is not installed", "pip install 'skipbridge[spark]'"
+            "pyspark is not installed",
+            "pip install 'skipbridge[spark]'; or --local, which uses threads of this process",
         ) from error
     active = SparkSession.getActiveSession()
     if active is not None:

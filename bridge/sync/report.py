@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from bridge.planner.reports.text import old_entries
+from bridge.planner.reports.text import count_files, old_entries
 
 _SHOWN = 20
 
@@ -152,10 +152,8 @@ def summary(report: SyncReport) -> str:
         ("unregistered", len(report.unregistered)),
         ("doubled", len(report.doubled)),
     )
-    told = ", ".join(
-        f"{n:,} {word}" for word, n in counts if n or (word == "unchanged" and not report.created)
-    )
-    line = f"{report.table} {verb[report.outcome]}: {told} ({report.seconds:.1f} s)"
+    told = ", ".join(f"{n:,} {word}" for word, n in counts if n)
+    line = f"{report.table} {verb[report.outcome]}{told and ': '}{told} ({report.seconds:.1f} s)"
     return "\n".join([*map(summary, report.views), line])
 
 
@@ -164,7 +162,7 @@ def index_line(index: Mapping[str, Any] | None) -> str:
     if index is None:
         return "index in step"
     return (
-        f"index @ generation {index['generation']}: {index['files']:,} files, "
+        f"index @ generation {index['generation']}: {count_files(index['files'])}, "
         f"{index['read']:,} read, {old_entries(index['removed'])}"
     )
 

@@ -69,6 +69,8 @@ def test_an_answer_without_any_server(command: Run) -> None:
 def test_a_command_names_the_extra_that_it_lacks(command: Run) -> None:
     lacks = "pip install 'skipbridge[{}]'"
     assert lacks.format("spark") in command("index", "build", "./flights", "--spark", status=2)
+    told = command("cluster", "run", "./flights", "--now", "--by", "day", status=2)
+    assert lacks.format("spark") in told and "--local" in told
     assert lacks.format("spark") in command("metastore", "start", "--port", 0, status=2)
     assert lacks.format("trino") in command("doctor", "--trino", "127.0.0.1:1", status=1)
     assert lacks.format("hive") in command("doctor", "--hive", "127.0.0.1:1", status=1)

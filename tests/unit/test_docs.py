@@ -137,3 +137,11 @@ def test_the_figures_of_the_readme_are_those_of_the_docs() -> None:
     figures = re.findall(r"\| (\d[\d.]*) (?:s|ms|MB)\b", gains.partition("## What it cannot")[0])
     assert len(figures) > 10
     assert [figure for figure in figures if figure not in told] == []
+
+
+@pytest.mark.parametrize("about", ["how-to/clustering", "reference/trino"])
+def test_a_page_has_one_task(about: str) -> None:
+    """At most 1,200 words each: what is longer is several pages."""
+    pages = sorted((ROOT / "docs").glob(f"{about}*.md"))
+    assert len(pages) > 3
+    assert [p.name for p in pages if len(p.read_text("utf-8").split()) > 1200] == []

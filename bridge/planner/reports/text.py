@@ -28,9 +28,17 @@ def count_files(n: int) -> str:
     """How many files, in words.
 
     >>> count_files(1), count_files(2000)
-    ('1 file', '2000 files')
+    ('1 file', '2,000 files')
     """
-    return "1 file" if n == 1 else f"{n} files"
+    return count(n, "file")
+
+
+def count(n: int, noun: str) -> str:
+    """
+    >>> count(1, "group"), count(1200, "group")
+    ('1 group', '1,200 groups')
+    """
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def old_entries(n: int) -> str:

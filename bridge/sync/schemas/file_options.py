@@ -15,6 +15,7 @@ from bridge.formats.registry import file_format, file_formats, read_formats
 from bridge.kernel.errors import FileCorrupt, InvalidRequest, SchemaConflict, UnsupportedTable
 from bridge.kernel.types import STRING
 from bridge.storage.port import Storage
+from bridge.storage.reading.ahead import ask_all
 from bridge.sync.request import SyncRequest
 from bridge.table.directory.stray import format_of, options
 from bridge.table.hudi.schema.avro_schema import META_COLUMNS, avro_columns
@@ -22,6 +23,7 @@ from bridge.table.infer import common_type
 from bridge.table.model import Column
 from bridge.table.segments import declare
 from bridge.table.segments.headers import read_header, refuse_one_field
+from bridge.table.segments.manifest import Properties
 
 _HEAD = 1 << 20
 _SAMPLED = 50
@@ -118,13 +120,32 @@ def _inferred(
         return declare.columns_of_text(storage, uri, size, format, {})
     if format == "csv" and request.header:
         given = () if request.delimiter is None else (("csv.delimiter", request.delimiter),)
-        names = read_header(storage, uri, size, given)
-        if not given:
-            refuse_one_field(storage, uri, size, names, "--delimiter ")
-        return given_columns(", ".join(names), format)
+        return given_columns(", ".join(_header(storage, files[:_SAMPLED], given)), format)
     raise InvalidRequest(
         f"files of the format {format} do not tell their columns", f"give{options(format)}"
     )
+
+
+def _header(
+    storage: Storage, files: Sequence[tuple[str, int]], given: Properties
+) -> tuple[str, ...]:
+    """The longest first line; each other one begins it, because fields are found by place.
+
+    Errors: InvalidRequest: the first lines differ, as rows do.
+    """
+    found = ask_all(storage, lambda file: read_header(storage, *file, given), files, files[0][0])
+    names = max(found, key=len)
+    for (uri, size), each in zip(files, found, strict=True):
+        if not given:
+            refuse_one_field(storage, uri, size, each, "--delimiter ")
+        if each != names[: len(each)]:
+            raise InvalidRequest(
+                f"the first line of {uri} names {', '.join(each[:20])}, and that of "
+                f"{files[found.index(names)][0]} {', '.join(names[:20])}",
+                "if these are rows: --columns 'a, b' without --header; if fields differ in order: "
+                "skipbridge table create --format csv, which finds them by name",
+            )
+    return names
 
 
 def _of_avro(storage: Storage, files: Sequence[tuple[str, int]]) -> tuple[Column, ...]:

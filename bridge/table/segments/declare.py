@@ -137,7 +137,8 @@ def columns_of_text(
             if given is None and not skipped:
                 raise UnsupportedType(
                     f"{uri} does not tell the names of its fields",
-                    f"give {HEADER}=a,b,c, or {HEADER_LINES}=1 if the first line names them",
+                    f"give --property {HEADER}=a,b,c, or --property {HEADER_LINES}=1 if the first "
+                    "line names them",
                 )
             names = (
                 split_fields(given)

@@ -115,6 +115,25 @@ def test_a_header_of_one_field_asks_for_the_delimiter(tmp_path: Path, mark: str)
     assert store.record is not None and [c.name for c in store.record.sd.cols] == ["id", "s"]
 
 
+def test_a_row_is_not_taken_for_a_header(tmp_path: Path) -> None:
+    """First lines that differ are rows, or name fields in another order: both lose values."""
+    (tmp_path / "t").mkdir()
+    for n, line in enumerate(("1,2024-01-01,x", "2,2024-01-02,y")):
+        (tmp_path / "t" / f"{n}.csv").write_text(f"{line}\n3,2024-01-03,z\n")
+    with pytest.raises(InvalidRequest, match="names 2, 2024_01_02, y") as refused:
+        sync(ModelMetastore(), tmp_path / "t", format="csv", header=True)
+    assert "--columns" in refused.value.hint
+
+
+def test_fields_may_be_appended_to_headers(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    for n, line in enumerate(("a,b", "a,b,c", "a")):
+        (tmp_path / "t" / f"{n}.csv").write_text(f"{line}\n1\n")
+    store = ModelMetastore()
+    sync(store, tmp_path / "t", format="csv", header=True)
+    assert store.record is not None and [c.name for c in store.record.sd.cols] == ["a", "b", "c"]
+
+
 @pytest.mark.parametrize(
     ("format", "what"),
     [

@@ -122,16 +122,16 @@ def _foretell(made: dict[str, Any], output: str) -> None:
 
 
 def _line(made: dict[str, Any]) -> str:
-    from bridge.planner.reports.text import human_bytes
+    from bridge.planner.reports.text import count, count_files, human_bytes
 
     if "problem" in made:
         return f"{made['instant']}  {made['problem']}"
     by = f" by {', '.join(made['columns'])}" if made["columns"] else ""
     size = "" if made["bytes"] is None else f", {human_bytes(made['bytes'])}"
     return (
-        f"{made['instant']}  {made['layout']}{by}: {made['old_files']} files{size}"
-        f" -> {made['new_files']} files, in {made['groups']} groups of "
-        f"{made['partitions']} partitions"
+        f"{made['instant']}  {made['layout']}{by}: {count_files(made['old_files'])}{size}"
+        f" -> {count_files(made['new_files'])}, in {count(made['groups'], 'group')} of "
+        f"{count(made['partitions'], 'partition')}"
     )
 
 
