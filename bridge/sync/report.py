@@ -139,8 +139,8 @@ def summary(report: SyncReport) -> str:
         verb = {"in step": "in step", "synced": "created", "planned": "would be created"}
     columns = sum(change.startswith("+ column") for change in report.table_changes)
     counts = (
-        ("columns", columns if report.created else 0),
-        ("added", len(report.added)),
+        ("column" if columns == 1 else "columns", columns if report.created else 0),
+        (f"partition{'s' * (len(report.added) != 1)} added", len(report.added)),
         ("updated", len(report.updated)),
         ("dropped", len(report.dropped)),
         ("unchanged", report.unchanged),

@@ -236,7 +236,7 @@ def test_a_dry_run_shows_the_difference_and_changes_nothing(
     assert result.exit_code == 0
     assert f"+ table {name}, partitioned by p int" in result.stdout
     assert "+ column id int" in result.stdout and "+ partition p=0" in result.stdout
-    assert "+ ... and 10 more" in result.stdout and "30 added" in result.stdout
+    assert "+ ... and 10 more" in result.stdout and "30 partitions added" in result.stdout
     with metastore.client() as client:
         assert name.partition(".")[0] not in client.get_all_databases()
     assert run(name, "--location", root).exit_code == 0

@@ -83,7 +83,7 @@ def test_a_table_of_the_metastore(command: Run) -> None:
     try:
         known = {"SKIPBRIDGE_METASTORE_URI": uri}
         told = command("sync", "demo.flights", "--location", "flights", **known)
-        assert "demo.flights created: 4 columns, 12 added" in told
+        assert "demo.flights created: 4 columns, 12 partitions added" in told
         assert "12 unchanged" in command("sync", "demo.flights", **known)
         found = json.loads(
             command("explain", "demo.flights", "day = 8", "--output", "json", **known)
