@@ -30,6 +30,8 @@ class BridgeError(Exception):
     code: ClassVar[str] = "INTERNAL"
     category: ClassVar[Category] = Category.INTERNAL_ERROR
     retryable: ClassVar[bool] = False
+    served_hint: ClassVar[str] = ""
+    """The hint for users of an engine, who do not run the planner; empty: the same."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -269,6 +271,7 @@ class IndexConflict(ExternalError):
 class MetastoreUnavailable(ExternalError):
     code = "METASTORE_UNAVAILABLE"
     retryable = True
+    served_hint = "tell who runs the planner: the metastore is away, or metastore.uri is wrong"
 
 
 class MetastoreFailure(ExternalError):

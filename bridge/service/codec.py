@@ -51,8 +51,9 @@ def mismatch_remedy(client: int, planner: int) -> str:
 def failure_of(error: BaseException) -> ttypes.BridgeFailure:
     """Any exception as the fields a client shows; an unexpected one keeps its type's name."""
     if isinstance(error, BridgeError):
+        hint = error.served_hint or error.hint
         return ttypes.BridgeFailure(
-            error.code, error.category.value, error.message, error.hint, error.retryable
+            error.code, error.category.value, error.message, hint, error.retryable
         )
     return ttypes.BridgeFailure(
         BridgeError.code,

@@ -121,9 +121,10 @@ class _JsonLines:
                 parsed = None if values is None else _checked(values, declared)
                 if parsed is None:
                     if declared.kind not in _HARMLESS:
+                        odd = "a value" if values is None else _doubtful(values, declared)
                         name = self._names[leaf]
                         raise ambiguous(
-                            self._uri, f"engines may refuse a value of {name!r} as {declared}"
+                            self._uri, f"engines may refuse {odd} of {name!r} as {declared}"
                         )
                     del self._types[leaf]  # doubtful from here on
                     continue
@@ -359,6 +360,14 @@ def _numbers(values: list[Any]) -> bool:
 
 def _are(values: list[Any], kind: type) -> bool:
     return all(type(value) is kind for value in values)
+
+
+def _doubtful(values: pa.Array, declared: Type) -> str:
+    """A value for which `_checked` returns None, cut to what a message has room for."""
+    while len(values) > 1:
+        first = values.slice(0, len(values) // 2)
+        values = first if _checked(first, declared) is None else values.slice(len(first))
+    return f"{str(values[0])[:100]!r}"
 
 
 def _checked(values: pa.Array, declared: Type) -> Parsed | None:

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
+import bridge
 from bridge.app.cli.main import cli
 from bridge.app.cli.output import first_lines
 from bridge.kernel.config import OPTIONS, variable_of
@@ -375,3 +376,22 @@ def test_a_warning_is_a_line_as_others(run: Run) -> None:
             check=True,
         )
         assert re.search(f"^{begins}", done.stderr, re.MULTILINE), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("declared", "good", "odd"),
+    [("int", "1", "3000000000"), ("timestamp", '"2024-01-04 00:00:00"', '"2024-01-04"')],
+)
+def test_a_doubtful_value_is_named(run: Run, declared: str, good: str, odd: str) -> None:
+    Path("facts").mkdir()
+    lines = [f'{{"n": {n}}}' for n in [good] * 5 + [odd] + [good] * 7]
+    (Path("facts") / "a.json").write_text("\n".join(lines) + "\n")
+    made = run("table", "create", "./t", "--format", "json", "--columns", f"n {declared}")
+    assert made.exit_code == 0, made.output
+    assert run("segment", "add", "./t", "facts").exit_code == 0
+    with bridge.connect() as session, pytest.raises(bridge.BridgeError) as refused:
+        session.table("./t").scan().to_arrow()
+    assert refused.value.code == "FILE_AMBIGUOUS"
+    value = odd.strip('"')
+    assert f"engines may refuse {value!r} of" in refused.value.message
+    assert f"of 'n' as {declared}" in refused.value.message
