@@ -109,7 +109,8 @@ dist: setup
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	@for version in $$($(BIN)/skipbridge plugin versions); do \
 		$(BIN)/skipbridge plugin build --trino-version $$version --to build/dist/trino-$$version && \
-		(cd build/dist/trino-$$version && $(abspath $(BIN))/python -m zipfile -c $(abspath dist)/skipbridge-trino-$$version.zip skipbridge) || exit 1; \
+		cp LICENSE NOTICE build/dist/trino-$$version && \
+		(cd build/dist/trino-$$version && $(abspath $(BIN))/python -m zipfile -c $(abspath dist)/skipbridge-trino-$$version.zip skipbridge LICENSE NOTICE) || exit 1; \
 	done
 	@for version in 2.3.10 4.0.1; do $(BIN)/skipbridge hive jar --hive-version $$version --to dist || exit 1; done
 	@cd dist && sha256sum *.whl *.zip *.jar > SHA256SUMS && cat SHA256SUMS
