@@ -8,12 +8,16 @@ SKIPPED := $(VENV)/skipped.txt
 
 setup: $(READY)
 
+# One line for each large download; a failure of pip is one of the pipe.
+$(READY): SHELL := /bin/bash
+$(READY): .SHELLFLAGS := -o pipefail -c
 $(READY): constraints.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "error ENVIRONMENT: $$($(PYTHON) --version) is too old -> make PYTHON=python3.11 (or newer)"; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "installing pinned packages into $(VENV) (a few minutes the first time)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints.txt
+	@echo "installing pinned packages into $(VENV) (450 MB, a few minutes the first time)"
+	@$(BIN)/python -m pip install --progress-bar off --disable-pip-version-check --require-hashes -r constraints.txt \
+		| { grep --line-buffered -o 'Downloading .* MB)' || true; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
