@@ -223,7 +223,8 @@ class DirectoryCatalog:
                 named = "/".join([self._location, *parts[: plain + 1]])
                 raise InvalidRequest(
                     f"{named} is not named key=value",
-                    "give a directory whose files lie in it, or below key=value directories",
+                    "give a directory whose files lie in it, or below key=value directories; "
+                    "`skipbridge sync --extractor` makes partitions of other names",
                 )
             here = tuple(unescape(part.partition("=")[0]).lower() for part in parts)
             if len(set(here)) < len(here):

@@ -334,6 +334,9 @@ def test_what_was_met_on_a_messy_lake(run: Run) -> None:
     told = run("explain", "./levels").stderr
     assert "levels/root.parquet below the root" in told and "README" not in told
 
+    write(Path("plain") / "2024" / "01" / "0.parquet", pa.table({"x": [1]}))
+    assert "sync --extractor" in run("explain", "./plain").stderr
+
     write(Path("two kinds") / "a.parquet", pa.table({"x": [1]}))
     (Path("two kinds") / "b.csv").write_text("1,2\n")
     done = run("index", "build", "./two kinds", "--local")
