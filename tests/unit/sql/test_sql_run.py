@@ -374,7 +374,7 @@ def test_explain_advises_statements(sql: Sql, table: str) -> None:
 def test_a_deferred_index_is_advised_to_be_built(sql: Sql, table: str) -> None:
     sql("CREATE INDEX later ON T! AS 'minmax' WITH DEFERRED REBUILD")
     shown = CliRunner().invoke(cli, ["explain", table.strip("`"), "caller = 105"]).stdout
-    assert f"skipbridge sql 'REFRESH INDEX later ON {table}'" in shown
+    assert "skipbridge sql 'REFRESH INDEX later ON `./calls`'" in shown
 
 
 def test_an_index_of_a_view_of_a_directory(sql: Sql, table: str) -> None:
