@@ -224,8 +224,10 @@ def _keys(
 ) -> tuple[Column, ...]:
     given = {c.name.lower(): c.type for c in declared if c.type is not UNKNOWN}
     return tuple(
-        Column(n, given[n]) if n in given else key_column(n, [values[n] for _, _, values in read])
-        for n in names
+        Column(n, given[n])
+        if n in given
+        else key_column(names, place, [values[n] for _, _, values in read])
+        for place, n in enumerate(names)
     )
 
 

@@ -242,7 +242,7 @@ class DirectoryCatalog:
                 )
         assert names is not None
         values = [[v for _, v in parse_partition_name(d)] for d in directories if d]
-        return tuple(key_column(name, [row[i] for row in values]) for i, name in enumerate(names))
+        return tuple(key_column(names, i, [row[i] for row in values]) for i in range(len(names)))
 
 
 def _first_directories(files: FileTable, root: str) -> list[str]:
@@ -253,19 +253,19 @@ def _first_directories(files: FileTable, root: str) -> list[str]:
     return names
 
 
-def key_column(name: str, values: Sequence[str | None]) -> Column:
-    """A partition key with its type; warns where leading zeros make it a text."""
-    found = key_type(values)
+def key_column(names: Sequence[str], place: int, values: Sequence[str | None]) -> Column:
+    """One of the partition keys with its type; warns where leading zeros make it a text."""
+    found, name = key_type(values), names[place]
     present = [v for v in values if v is not None]
     if found is STRING and present and all(_PADDED.fullmatch(v) for v in present):
         padded = next(v for v in present if not _NUMBER.fullmatch(v))
         _log.warning(
             "the partition key %s is a string, as %r has a leading zero: compare it with '%s'; for "
-            "a number sync the directory as a table, with --partition-keys %s:int",
+            "a number register the directory as a new table: skipbridge sync --partition-keys %s",
             name,
             padded,
             padded,
-            name,
+            ",".join([*names[:place], f"{name}:int", *names[place + 1 :]]),
         )
     return Column(name, found)
 

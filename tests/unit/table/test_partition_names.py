@@ -67,13 +67,13 @@ def test_hidden_directories_with_data_are_told_of(
 def test_leading_zeros_make_a_text_and_that_is_said(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    root = lake(tmp_path / "t", *(f"month={m:02}" for m in range(1, 13)))
+    root = lake(tmp_path / "t", *(f"year=2024/month={m:02}/h=1" for m in range(1, 13)))
     for ask in (ids, sync):
         caplog.clear()
         with caplog.at_level(logging.WARNING):
             ask(root)  # type: ignore[operator]
         (told,) = [r.getMessage() for r in caplog.records]
-        assert "month is a string" in told and "month:int" in told
+        assert "month is a string" in told and told.endswith("--partition-keys year,month:int,h")
 
 
 @pytest.mark.parametrize("directory", ["a=1/a=2", "a=1/A=2", "a=1/b=3/a=2"])
