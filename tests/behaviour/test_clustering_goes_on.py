@@ -111,7 +111,7 @@ def test_damaged_records_of_a_begun_plan_stop_nothing(root: Path, record: str, d
     done = run(root, status=3 if rejected else 0)
     if rejected:
         assert f"group 1 stays as it was: RECORD: file://{made} is no record of" in done.stderr
-        assert run(root).stdout.count("3 files -> 1 files") == 1
+        assert run(root).stdout.count("3 files -> 1 file") == 1
     assert rows(root) == before and len(read(root)) == len(DAYS)
     assert "nothing is worth a rewrite" in run(root).stderr
     command("clean", root, "--retain", "0s")
@@ -148,7 +148,7 @@ def test_plans_go_on_after_a_group_that_storage_fails(
     failed = CliRunner().invoke(cli, ["cluster", "run", str(root), "--now", "--local"])
     assert failed.exit_code == 1 and "STORAGE_ERROR" in failed.stderr  # nothing else was tried
     broken.text = ""
-    assert "3 files -> 1 files" in run(root, *words).stdout
+    assert "3 files -> 1 file" in run(root, *words).stdout
     assert rows(root) == before and len(read(root)) == len(DAYS)
     assert "nothing is worth a rewrite" in run(root, *words).stderr
 

@@ -106,7 +106,7 @@ def test_files_that_hardly_overlap_become_one_and_a_second_run_writes_nothing(
     assert "the table: 60 files" in foretold and "-> 1 files, about " in foretold
     assert "; reads and writes 60 files" in foretold
     assert not clustered(root)
-    assert "60 files -> 1 files" in run(root, "--by", "x").stdout
+    assert "60 files -> 1 file" in run(root, "--by", "x").stdout
     held = clustered(root)
     assert len(held) == 1 and rows(root) == before
     again = run(root, "--by", "x")
@@ -190,7 +190,7 @@ def test_one_of_two_runs_wins_and_the_other_says_so(tmp_path: Path) -> None:
     with lease(storage_of(Config()), f"file://{root}/.skipbridge", "run"):
         told = CliRunner().invoke(cli, ["cluster", "run", str(root), "--now", "--local"])
     assert told.exit_code != 0 and "CLUSTERING_PENDING" in told.stderr and not clustered(root)
-    assert "4 files -> 1 files" in run(root).stdout
+    assert "4 files -> 1 file" in run(root).stdout
 
 
 def test_a_full_store_commits_nothing_and_keeps_nothing(
@@ -231,7 +231,7 @@ def test_rows_that_do_not_fit_into_memory_spill_and_no_group_is_split(
         root = tmp_path / memory
         small(root, 0, 20)
         before = rows(root)
-        assert "20 files -> 1 files" in run(root, "--clustering-memory", memory).stdout
+        assert "20 files -> 1 file" in run(root, "--clustering-memory", memory).stdout
         assert bool(spilled) == any_spilled and rows(root) == before
 
 
@@ -251,7 +251,7 @@ def test_small_files_in_order_are_packed_unless_logged_queries_speak_against_it(
     in_order(root, range(12))
     before = rows(root)
     shutil.copytree(root, tmp_path / "logged")
-    assert "12 files -> 1 files" in run(root, "--by", "x").stdout
+    assert "12 files -> 1 file" in run(root, "--by", "x").stdout
     assert "nothing is worth" in run(root, "--by", "x").stderr and rows(root) == before
     root = tmp_path / "logged"
     monkeypatch.setenv("SKIPBRIDGE_PLANNER_PREDICATE_LOG", str(tmp_path / "log.jsonl"))
@@ -393,5 +393,5 @@ def test_a_begun_plan_of_a_table_that_has_moved_stops_no_run(tmp_path: Path) -> 
     schedule(Config(), str(root), BY_X, lambda _: None, begin=True, local=True)
     shutil.move(root, moved)
     before = rows(moved)
-    assert "20 files -> 1 files" in run(moved, "--by", "x").stdout
+    assert "20 files -> 1 file" in run(moved, "--by", "x").stdout
     assert rows(moved) == before

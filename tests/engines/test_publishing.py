@@ -323,7 +323,7 @@ def test_what_was_not_quiet_when_it_was_clustered_is_published_later(
         words = ["cluster", "run", str(name), "--local", "--publish", *address]
         if kind == "now":
             first = CliRunner().invoke(cli, [*words, "--now"])
-            assert first.exit_code == 3 and "3 files -> 1 files" in first.stdout, first.output
+            assert first.exit_code == 3 and "3 files -> 1 file" in first.stdout, first.output
             assert "_temporary" in first.stderr
             staging.rmdir()
             again = CliRunner().invoke(cli, [*words, "--now"])

@@ -78,7 +78,7 @@ def test_a_group_is_cancelled_and_the_others_commit(root: Path, begun: bool) -> 
     write(file, [7])
     before = rows(root)
     told = run("run", root, instant, "--local", status=3)
-    assert "completed: 3 files -> 1 files" in told
+    assert "completed: 3 files -> 1 file" in told
     assert rows(root) == before and len(before) == 501
     # The files of the cancelled group can be planned again.
     assert run("schedule", root, "--by", "x")

@@ -62,7 +62,7 @@ def test_a_refresh_clusters_after_so_many_commits(table: Path) -> None:
     write(table / "3.parquet", 1)
     expected = sorted([*expected, *range(1, 300, 3)])
     told = refresh(table, "--cluster-after", 2, "--cluster-by", "x")
-    assert "completed: 4 files -> 1 files" in told.stdout and "after 2 commits" in told.stderr
+    assert "completed: 4 files -> 1 file" in told.stdout and "after 2 commits" in told.stderr
     lines = told.stdout.splitlines()  # in the order of the work
     assert "4 files, 1 read" in lines[0] and "completed" in lines[1]
     assert rows(table) == expected
@@ -73,7 +73,7 @@ def test_a_refresh_clusters_after_so_many_commits(table: Path) -> None:
     # Without columns it is clustered as it was before.
     again = refresh(table, "--cluster-after", 1)
     # The file that the last plan wrote has fewer bytes than the new ones.
-    assert "completed: 3 files -> 1 files" in again.stdout
+    assert "completed: 3 files -> 1 file" in again.stdout
     assert [(p["layout"], p["columns"]) for p in plans(table)] == [("linear", ["x"])] * 2
     assert rows(table) == sorted([*expected, *range(2, 300, 3), *range(2, 300, 3)])
 
@@ -98,7 +98,7 @@ def test_a_watch_of_refreshes_tells_in_the_order_of_the_work(table: Path) -> Non
     try:
         assert process.stdout is not None
         assert "3 files, 3 read" in process.stdout.readline()
-        assert "completed: 3 files -> 1 files" in process.stdout.readline()
+        assert "completed: 3 files -> 1 file" in process.stdout.readline()
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     finally:
@@ -182,7 +182,7 @@ def test_a_watch_clusters_and_stops_cleanly(table: Path) -> None:
     )  # fmt: skip
     try:
         assert process.stdout is not None
-        assert "completed: 3 files -> 1 files" in process.stdout.readline()
+        assert "completed: 3 files -> 1 file" in process.stdout.readline()
         process.stdout.readline()
         for i in (3, 4):
             write(table / f".{i}.draft", i)  # a hidden name

@@ -336,12 +336,12 @@ def show(config: Config, table: str, instant: str | None, output: str) -> None:
 
 def _written(plan: dict[str, Any]) -> str:
     """What was written for a plan, if anything was."""
-    from bridge.planner.reports.text import human_bytes
+    from bridge.planner.reports.text import count_files, human_bytes
 
     told = ""
     if plan.get("written_files"):
         size = human_bytes(plan["written_bytes"])
-        told += f"; written: {plan['written_files']} files, {size}"
+        told += f"; written: {count_files(plan['written_files'])}, {size}"
     if plan.get("rejected_groups"):
         told += f"; rejected: {plan['rejected_groups']} groups"
     return told

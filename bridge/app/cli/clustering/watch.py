@@ -64,7 +64,7 @@ def watch_options(command: Any) -> Any:
 
 def print_report(report: dict[str, Any], output: str) -> None:
     """Prints what a run did."""
-    from bridge.planner.reports.text import human_bytes
+    from bridge.planner.reports.text import count_files, human_bytes
 
     if output == "json":
         emit_json(report)
@@ -74,8 +74,9 @@ def print_report(report: dict[str, Any], output: str) -> None:
     for each in report.get("aside", ()):  # Hudi's clustering sets nothing aside
         say(f"left where it is: {each['path']}: {each['reason']}")
     emit(
-        f"{report['table']} {report['instant']} {report['state']}: {report['old_files']} files -> "
-        f"{report['new_files']} files, {report['rows']:,} rows"
+        f"{report['table']} {report['instant']} {report['state']}: "
+        f"{count_files(report['old_files'])} -> {count_files(report['new_files'])}, "
+        f"{report['rows']:,} rows"
         + (f" @ generation {report['generation']}" if report["generation"] >= 0 else "")
     )
     if report["rows"]:
@@ -93,11 +94,11 @@ def print_report(report: dict[str, Any], output: str) -> None:
 
 def total_line(report: dict[str, Any]) -> str:
     """What several plans did together."""
-    from bridge.planner.reports.text import human_bytes
+    from bridge.planner.reports.text import count_files, human_bytes
 
     return (
-        f"{report['table']} in {len(report['plans'])} plans: {report['old_files']} files -> "
-        f"{report['new_files']} files, {human_bytes(report['old_bytes'])} -> "
+        f"{report['table']} in {len(report['plans'])} plans: {count_files(report['old_files'])} -> "
+        f"{count_files(report['new_files'])}, {human_bytes(report['old_bytes'])} -> "
         f"{human_bytes(report['new_bytes'])}"
     )
 
