@@ -241,3 +241,28 @@ def test_a_directory_that_is_deleted_meanwhile_is_not_put_in_force_again(tmp_pat
         assert every(9) <= there + listed_rows(lake), step
         absent += not there and life.mutations > step
     assert step > 3 and absent <= 2
+
+
+def test_a_copy_with_other_bytes_is_not_published(tmp_path: Path) -> None:
+    """As of a store that says it has copied a file."""
+    lake = five_files(tmp_path)
+
+    class Lying:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(lake.storage, name)
+
+        def copy(self, source: Any, target: str) -> bool:
+            assert lake.storage.copy(source, target)
+            if "/f4." in target:
+                path = Path(target.removeprefix("file://"))
+                path.write_bytes(path.read_bytes()[:-9] + bytes(9))
+            return True
+
+    storage: Any = Lying()
+    report = Publisher(lake.table(), storage, LakePlaces(lake), settled=0.0).publish(
+        groups_of(lake)
+    )
+    ((_, why),) = report.kept
+    assert not report.published and "f4.parquet-data is not what " in why
+    assert numbers(lake) == stock(lake) == every(0, 1, 2, 3, 4)
+    assert published(lake).published == [""]

@@ -20,9 +20,7 @@ from bridge.kernel.threads import Threads
 from bridge.storage.port import FileStat, Range, Storage, same_state
 from bridge.storage.uri import join, relative
 
-_AT_ONCE = 8
-_READERS = 2
-_PART = 32 << 20
+_PART = 8 << 20
 _ENDINGS = (".parquet", ".orc")
 _LONGEST = 240
 """Bytes of a name; file systems take 255."""
@@ -43,18 +41,25 @@ class Rows:
         return Rows(self.count + other.count, (self.total + other.total) % 2**64)
 
 
-@dataclass(frozen=True, slots=True)
 class Copies:
-    """How directories of one table are filled.
+    """How directories of one table are filled; several at once share the threads.
 
-    Attributes:
+    Args:
         memory: bytes of rows that are held at once, about.
         verify: whether checksums of rows are compared, and not only their number.
+        at_once: files that are compared or copied at once.
     """
 
-    storage: Storage
-    memory: int = 1 << 30
-    verify: bool = True
+    def __init__(
+        self, storage: Storage, memory: int = 1 << 30, verify: bool = True, at_once: int = 8
+    ) -> None:
+        self.storage, self.verify = storage, verify
+        self._memory = memory // at_once
+        self._pool = Threads(at_once, "copy")
+
+    def close(self) -> None:
+        """Ends without waiting."""
+        self._pool.close()
 
     def fill(
         self, old: str, new: str, listed: Mapping[str, FileState], groups: Sequence[Replacement]
@@ -74,9 +79,8 @@ class Copies:
                     f"{group.new[0].path} and others do not hold the rows of the "
                     f"{len(group.old)} files that they replace"
                 )
-        with Threads(_AT_ONCE, "copy") as pool:
-            for _ in pool.map(self._copy, wanted.values(), wanted):
-                pass
+        for _ in self._pool.map(self._copy, wanted.values(), wanted):
+            pass
 
     def _wanted(
         self, old: str, new: str, listed: Mapping[str, FileState], groups: Sequence[Replacement]
@@ -112,14 +116,13 @@ class Copies:
 
     def rows(self, files: Sequence[FileState]) -> Rows:
         """The rows of some files together. Errors: Unequal: one cannot be read, or has changed."""
-        with Threads(_READERS, "compare") as pool:
-            return sum(pool.map(self._rows_of, files), Rows())
+        return sum(self._pool.map(self._rows_of, files), Rows())
 
     def _rows_of(self, file: FileState) -> Rows:
         held = _Unchanged(self.storage, file)
         try:
             parts = data_files("parquet").stream(
-                cast(Storage, held), file.path, file.size, self.memory // _READERS
+                cast(Storage, held), file.path, file.size, self._memory
             )
             each = (Rows(len(part), checksum(part) if self.verify else 0) for part in parts)
             return sum(each, Rows())

@@ -14,6 +14,7 @@ from bridge.clustering.publication.quiet import data_of
 from bridge.clustering.publication.switches import Switch, Switches
 from bridge.index.generations.replacements import FileState
 from bridge.storage.port import Storage, same_state
+from bridge.storage.reading.ahead import ask_all
 from bridge.table.directory.foreign import left_marker
 
 BEYOND, GONE = "written after its directory was left", "written over a directory that was left"
@@ -94,13 +95,17 @@ def left_files(
     found: list[Left] = []
     made = [each for mine in held.values() for each in mine]
     owners = {place: name for name, place in places.items()}
-    for name, mine in sorted(held.items()):
-        ended = [s for s in mine if s.ended]
+
+    def of_partition(name: str) -> list[Left]:
+        ended = [s for s in held[name] if s.ended]
         if not ended:
-            continue
+            return []
         # A partition that was renamed keeps its location.
         now = name if name in places else owners.get(tip_of(ended[-1].old, made), name)
-        found += _of(storage, switches, now, ended, places)
+        return _of(storage, switches, now, ended, places)
+
+    for mine in ask_all(storage, of_partition, sorted(held), switches.home):
+        found += mine
     if not found:
         return []
     accepted: dict[str, list[FileState]] = {}

@@ -9,8 +9,10 @@ from bridge.clustering.publication.left import list_reached_directories
 from bridge.clustering.publication.places import Places, lies_in
 from bridge.clustering.publication.quiet import data_of
 from bridge.clustering.publication.switches import Switch, Switches, differing
+from bridge.index.generations.replacements import FileState
 from bridge.storage.local_disk.local import resolve_links
 from bridge.storage.port import Storage, same_state
+from bridge.storage.reading.ahead import ask_all
 from bridge.storage.uri import relative
 
 
@@ -57,21 +59,20 @@ def originals(
         resolve_links(place) for other in others for place in (other.location, *other.partitions)
     }
     read |= {resolve_links(place) for place in present.values()}
-    for name, mine in sorted(held.items()):
-        there = present.get(name)
-        if there is None:
-            continue
-        chain = list_reached_directories(there, mine)
-        why = _doubt(storage, mine, there, recursive) if chain else ""
+
+    def of_partition(name: str) -> tuple[list[str], list[FileState]]:
+        """Why something is still needed, and what is not."""
+        there, needed, free = present[name], [], []
+        chain = list_reached_directories(there, held[name])
+        why = _doubt(storage, held[name], there, recursive) if chain else ""
         if why:
-            found.needed.append((name, why))
-            continue
+            return [why], []
         for directory, each in sorted(chain.items()):
             if each.since >= before or not _led(switches, each, there, chain):
                 continue
             place = _reads(directory, read)
             if place:
-                found.needed.append((name, f"a table or partition at {place} reads {directory}"))
+                needed.append(f"a table or partition at {place} reads {directory}")
                 continue
             listed = storage.list_all(directory, recursive=recursive)
             now = data_of(listed, directory, recursive)
@@ -79,8 +80,15 @@ def originals(
                 here = now.get(state.path)
                 old = here is not None and same_state(state, here) and here.modified < before
                 if old and state.path not in spared:
-                    found.files.append(state.path)
-                    found.bytes += state.size
+                    free.append(state)
+        return needed, free
+
+    names = sorted(held.keys() & present.keys())
+    each_of = ask_all(storage, of_partition, names, switches.home)
+    for name, (needed, free) in zip(names, each_of, strict=True):
+        found.needed += [(name, why) for why in needed]
+        found.files += [state.path for state in free]
+        found.bytes += sum(state.size for state in free)
     return found
 
 

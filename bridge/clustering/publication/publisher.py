@@ -12,9 +12,9 @@ directories are no longer what the record says. Nothing else undoes it.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from bridge.clustering.publication.copies import Copies, Unequal, holding
 from bridge.clustering.publication.left import came_back, list_reached_directories
@@ -26,10 +26,13 @@ from bridge.index.generations.replacements import FileState, Replacement
 from bridge.kernel.errors import MetastoreFailure, StorageFailure
 from bridge.storage.local_disk.local import resolve_links
 from bridge.storage.port import FileTable, Storage, data_files
+from bridge.storage.reading.ahead import REQUESTS, ask_all
 from bridge.storage.uri import relative
 from bridge.table.model import CatalogTable
 
 _BUSY = "another run publishes it"
+_LOCAL = 8
+"""Files that are copied at once on a local disk."""
 
 
 @dataclass(slots=True)
@@ -51,7 +54,9 @@ class PublishReport:
 
 
 class Publisher:
-    """Publishes one table. Two at once are safe: one of them gives up.
+    """Publishes one table, once. Two at once are safe: one of them gives up.
+
+    On a remote store it works at many partitions at once.
 
     Args:
         recursive: engines read files in subdirectories of partitions.
@@ -74,8 +79,11 @@ class Publisher:
         self._storage, self._places, self._recursive = storage, places, recursive
         self._switches = Switches(storage, table.location, str(table.name))
         self._settled = int(settled * 1e6)
-        self._copies = Copies(storage, memory, verify)
+        at_once = REQUESTS if storage.is_remote(table.location) else _LOCAL
+        self._copies = Copies(storage, memory, verify, at_once)
+        self._lock = threading.Lock()
         self._others: dict[str, str] | None = None
+        self._real: dict[str, str] = {}  # partitions' places without links
         self._failures: list[StorageFailure | MetastoreFailure] = []
         self.report = PublishReport()
 
@@ -91,13 +99,10 @@ class Publisher:
             FileCorrupt: a record is damaged.
         """
         held = self._switches.load()
-        busy = {
-            name
-            for name, each in held.items()
-            if not self._apart(name, partial(self._mend, name, each, revert=False))
-        }
+        mended = self._all(held, lambda name: self._mend(name, held[name], revert=False))
+        busy = {name for name, done in mended.items() if not done}
         instant = new_instant()
-        places = self._places.all()
+        places = self._all_places()
         owners = {place: name for name, place in places.items()}
         by_partition: dict[str, list[Replacement]] = {}
         for group in groups:
@@ -105,10 +110,14 @@ class Publisher:
             if name not in places:  # a partition that was renamed keeps its location
                 name = owners.get(group.old[0].path.rpartition("/")[0], name)
             by_partition.setdefault(name, []).append(group)
-        for name, mine in by_partition.items():
-            if name in places and name not in busy and name not in self.report.published:
-                work = partial(self._publish, name, places, mine, held.get(name, ()), instant)
-                self._apart(name, partial(self._noted, name, work))
+        free = places.keys() - busy - set(self.report.published)
+
+        def work(name: str) -> bool:
+            mine = by_partition[name]
+            self._note(name, self._publish(name, places, mine, held.get(name, ()), instant))
+            return True
+
+        self._all([name for name in by_partition if name in free], work)
         return self._reported()
 
     def revert(self, wanted: Collection[str] | None = None) -> PublishReport:
@@ -119,34 +128,43 @@ class Publisher:
 
         Errors: as `publish`.
         """
-        held, places = self._switches.load(), self._places.all()
-        for name in sorted(held.keys() & places.keys()):
-            if wanted is not None and name not in wanted:
-                continue
-            mend = partial(self._mend, name, held[name], revert=True)
-            if self._apart(name, mend) and name not in self.report.published:
-                work = partial(self._revert, name, places, held[name])
-                self._apart(name, partial(self._noted, name, work))
+        held, places = self._switches.load(), self._all_places()
+
+        def work(name: str) -> bool:
+            if self._mend(name, held[name], revert=True) and name not in self.report.published:
+                self._note(name, self._revert(name, places, held[name]))
+            return True
+
+        names = sorted(held.keys() & places.keys())
+        self._all([name for name in names if wanted is None or name in wanted], work)
         return self._reported()
 
-    def _apart(self, name: str, work: Callable[[], bool]) -> bool:
-        """What the work on one partition returns; where it fails, the others go on."""
-        try:
-            return work()
-        except (StorageFailure, MetastoreFailure) as error:
-            self._failures.append(error)
-            self._note(name, f"{error.code}: {error.message}")
-            return False
+    def _all_places(self) -> dict[str, str]:
+        places = self._places.all()
+        self._real = {name: resolve_links(place) for name, place in places.items()}
+        return places
+
+    def _all(self, names: Iterable[str], work: Callable[[str], bool]) -> dict[str, bool]:
+        """What the work on each partition returns; where it fails, the others go on."""
+
+        def apart(name: str) -> bool:
+            try:
+                return work(name)
+            except (StorageFailure, MetastoreFailure) as error:
+                self._failures.append(error)
+                self._note(name, f"{error.code}: {error.message}")
+                return False
+
+        wanted = list(names)
+        done = ask_all(self._storage, apart, wanted, self._switches.home)
+        return dict(zip(wanted, done, strict=True))
 
     def _reported(self) -> PublishReport:
+        self._copies.close()
         done = self.report.published or len(self.report.kept) > len(self._failures)
         if self._failures and not done:
             raise self._failures[0]
         return self.report
-
-    def _noted(self, name: str, work: Callable[[], str | None]) -> bool:
-        self._note(name, work())
-        return True
 
     def _note(self, name: str, reason: str | None) -> None:
         if reason is None:
@@ -233,18 +251,16 @@ class Publisher:
         attempt = self._switches.begin(name, _next(held), old, instant)
         if attempt is None:
             return _BUSY
-        ready = self._ready(attempt, places, groups)
+        ready = self._ready(attempt, groups)
         if isinstance(ready, str):
             self._switches.abandon(attempt)
             return ready
         return self._switch(ready)
 
-    def _ready(
-        self, attempt: Switch, places: Mapping[str, str], groups: Sequence[Replacement]
-    ) -> Switch | str:
+    def _ready(self, attempt: Switch, groups: Sequence[Replacement]) -> Switch | str:
         """Fills the new directory and makes the attempt ready; else says why not."""
         before = everything(self._storage, attempt.old)
-        reason = self._obstacle(attempt, places) or self._unrest(attempt, before)
+        reason = self._obstacle(attempt) or self._unrest(attempt, before)
         if reason:
             return reason
         data = data_of(before, attempt.old, self._recursive)
@@ -276,7 +292,7 @@ class Publisher:
         attempt = self._switches.begin(name, _next(held), there, "", to=last.old)
         if attempt is None:
             return _BUSY
-        reason = self._obstacle(attempt, places) or self._unrest(attempt, before)
+        reason = self._obstacle(attempt) or self._unrest(attempt, before)
         reason = reason or self._moved_on(there, data)
         if reason:
             self._switches.abandon(attempt)
@@ -292,14 +308,16 @@ class Publisher:
         if gone:
             self._give_up(each)
             return f"{gone[0]} was written or deleted meanwhile"
-        moved = self._places.move(each.partition, each.old, each.new)
+        with self._lock:  # alterations of one table wait for each other, or deadlock
+            moved = self._places.move(each.partition, each.old, each.new)
         now = each.new if moved else self._places.of(each.partition)
         if now != each.new:
             self._give_up(each)
             return f"its location changed meanwhile, it is {now}"
         self._made(each)
-        self.report.files += len(each.wrote)
-        self.report.bytes += sum(state.size for state in each.wrote)
+        with self._lock:
+            self.report.files += len(each.wrote)
+            self.report.bytes += sum(state.size for state in each.wrote)
         # Who has given up the same attempt meanwhile took the marker away.
         if self._switches.read_marker(each.old) != (each.partition, each.number):
             self._switches.mark(each)
@@ -332,16 +350,17 @@ class Publisher:
             attempt.since,
             self._settled,
         )
-        self.report.dead += [each for each in dead if each not in self.report.dead]
+        with self._lock:
+            self.report.dead += [each for each in dead if each not in self.report.dead]
         return reason
 
-    def _obstacle(self, attempt: Switch, places: Mapping[str, str]) -> str:
+    def _obstacle(self, attempt: Switch) -> str:
         old, root = attempt.old, self._switches.home
         mine = resolve_links(old)
         if not (lies_in(old, root) and lies_in(mine, resolve_links(root))):
             return f"{old} lies outside of the table's location {root}"
-        for other, place in places.items():
-            if other != attempt.partition and lies_in(resolve_links(place), mine):
+        for other, place in self._real.items():
+            if other != attempt.partition and lies_in(place, mine):
                 return f"partition {other} lies there, too: {place}"
         for place, name in self._read_by_others().items():
             above = self._recursive and lies_in(mine, place)
@@ -359,18 +378,20 @@ class Publisher:
 
     def _read_by_others(self) -> dict[str, str]:
         """The other table that reads each place near this one, without links."""
-        if self._others is None:
-            ours = resolve_links(self._switches.home)
+        ours = resolve_links(self._switches.home)
 
-            def near(location: str) -> bool:
-                place = resolve_links(location)
-                return lies_in(place, ours) or lies_in(ours, place)
+        def near(location: str) -> bool:
+            place = resolve_links(location)
+            return lies_in(place, ours) or lies_in(ours, place)
 
-            self._others = {}
-            for other in self._places.others(near):
-                for place in (other.location, *other.partitions):
-                    self._others[resolve_links(place)] = other.name
-        return self._others
+        with self._lock:
+            if self._others is None:
+                self._others = {
+                    resolve_links(place): other.name
+                    for other in self._places.others(near)
+                    for place in (other.location, *other.partitions)
+                }
+            return self._others
 
 
 def _next(held: Sequence[Switch]) -> int:
