@@ -2,7 +2,8 @@
 
 One process imports everything once and forks for each command. A forked process is a real one: it
 runs the command line, writes real files, and ends by SIGKILL, either from outside or at a step that
-was named: a write of a file of some kind, before it, with the file written aside, or after it.
+was named: a write of a file of some kind, before it, with the file written aside, or after it. It
+may also stop there, and go on when others have done something.
 """
 
 from __future__ import annotations
@@ -54,8 +55,12 @@ class Running:
         """Sends SIGKILL; nothing happens if it has ended."""
         os.kill(self.pid, signal.SIGKILL)  # not reaped yet, so the id is still its own
 
+    def resume(self) -> None:
+        """Lets a command go on that has stopped."""
+        os.kill(self.pid, signal.SIGCONT)
+
     def wait(self) -> int:
-        """Its exit status; the negative number of the signal that ended it."""
+        """Its exit status; the negative number of the signal that ended or stopped it."""
         return int(self._commands.ask({"wait": self.pid}))
 
 
@@ -67,14 +72,19 @@ class Commands:
         self._lock = threading.Lock()
         self.log = log
 
-    def start(self, *words: object, die: tuple[str, str, int] | None = None) -> Running:
+    def start(
+        self, *words: object, die: tuple[str, str, int] | None = None, stop: bool = False
+    ) -> Running:
         """Starts a command.
 
         Args:
             die: the kind of a file or ``any``, a moment of `MOMENTS`, and which write of that kind
                 (from 1).
+            stop: it stops there instead, until `Running.resume`.
         """
-        return Running(self, int(self.ask({"words": [str(word) for word in words], "die": die})))
+        number = signal.SIGSTOP if stop else signal.SIGKILL
+        asked = {"words": [str(word) for word in words], "die": die, "signal": number}
+        return Running(self, int(self.ask(asked)))
 
     def run(self, *words: object, die: tuple[str, str, int] | None = None) -> int:
         return self.start(*words, die=die).wait()
@@ -94,9 +104,16 @@ class Commands:
 
 
 @contextmanager
-def forked_commands(directory: Path) -> Iterator[Commands]:
-    """Commands with a cache of their own and no settings; their output goes to a file there."""
+def forked_commands(
+    directory: Path, settings: Mapping[str, str] | None = None
+) -> Iterator[Commands]:
+    """Commands with a cache of their own; their output goes to a file there.
+
+    Args:
+        settings: variables of their environment; None: no settings.
+    """
     environment = {
+        **(settings or {}),
         "SKIPBRIDGE_CACHE": str(directory / "cache"),
         "SKIPBRIDGE_CONFIG": str(directory / "none.toml"),
     }
@@ -118,13 +135,13 @@ def forked_commands(directory: Path) -> Iterator[Commands]:
         process.wait()
 
 
-def _die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+def _install(ends: int, kind: str, moment: str, number: int) -> None:
+    """Makes this process get a signal at a write of storage.
 
-
-def _install(kind: str, moment: str, number: int) -> None:
-    """Makes this process die at a write of local storage."""
+    An object store has no file that is written aside.
+    """
     from bridge.storage.local_disk import local
+    from bridge.storage.object_store.objectstore import ObjectStorage
 
     lock, seen = threading.Lock(), [0]
     now = threading.local()
@@ -133,7 +150,8 @@ def _install(kind: str, moment: str, number: int) -> None:
     def write_aside(path: Path, content: bytes) -> Path:
         found = aside(path, content)
         if getattr(now, "here", False) and moment == "aside":
-            _die()
+            now.here = False
+            os.kill(os.getpid(), ends)
         return found
 
     def dying(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -142,21 +160,24 @@ def _install(kind: str, moment: str, number: int) -> None:
                 counts = kind in ("any", kind_of(str(uri)))
                 seen[0] += counts
                 now.here = counts and seen[0] == number
-            if now.here and moment == "before":
-                _die()
+            here = now.here
+            if here and moment == "before":
+                now.here = here = False
+                os.kill(os.getpid(), ends)
             found = method(self, uri, *rest)
-            if now.here:
-                _die()
+            if here and now.here:
+                os.kill(os.getpid(), ends)
             return found
 
         return call
 
     local._write_aside = write_aside
-    for name in ("put", "put_if_absent", "copy", "delete"):
-        setattr(local.LocalStorage, name, dying(getattr(local.LocalStorage, name)))
+    for storage in (local.LocalStorage, ObjectStorage):
+        for name in ("put", "put_if_absent", "copy", "delete"):
+            setattr(storage, name, dying(getattr(storage, name)))
 
 
-def _child(words: Sequence[str], die: Sequence[Any] | None) -> None:
+def _child(words: Sequence[str], die: Sequence[Any] | None, ends: int) -> None:
     from bridge.app.cli.main import main
 
     faulthandler.dump_traceback_later(_HANGS, exit=True)
@@ -164,7 +185,7 @@ def _child(words: Sequence[str], die: Sequence[Any] | None) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     sys.argv = ["skipbridge", *words]
     if die is not None:
-        _install(*die)
+        _install(ends, *die)
     main()
 
 
@@ -188,12 +209,13 @@ def serve() -> None:
     for line in sys.stdin.buffer:
         question = json.loads(line)
         if "wait" in question:
-            _, status = os.waitpid(question["wait"], 0)
-            answer = os.waitstatus_to_exitcode(status)
+            _, status = os.waitpid(question["wait"], os.WUNTRACED)
+            stopped = os.WIFSTOPPED(status)
+            answer = -os.WSTOPSIG(status) if stopped else os.waitstatus_to_exitcode(status)
         else:
             answer = os.fork()
             if not answer:
-                _child(question["words"], question["die"])
+                _child(question["words"], question["die"], question["signal"])
         sys.stdout.write(f"{answer}\n")
         sys.stdout.flush()
 
