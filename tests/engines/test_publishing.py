@@ -28,8 +28,10 @@ from bridge.app.cli.main import cli
 from bridge.clustering.commands import run as cluster
 from bridge.clustering.commands.places import MetastorePlaces
 from bridge.clustering.commands.publish import clean, list_left_files, originals, publish, revert
+from bridge.clustering.commands.watch import watched_round
 from bridge.clustering.planning.eligibility import Limits
 from bridge.clustering.planning.scheduling import Strategy
+from bridge.clustering.planning.triggers import Triggers
 from bridge.indexing.table import drop_from_index, index_table
 from bridge.kernel.config import Config, Setting
 from bridge.kernel.types import BIGINT, STRING
@@ -344,6 +346,45 @@ def test_what_was_not_quiet_when_it_was_clustered_is_published_later(
         finally:
             process.kill()
         assert process.returncode == 0 and "1 clusterings, 0 failures" in rest
+
+
+def test_a_published_table_at_rest_rests(metastore: RunningMetastore, tmp_path: Path) -> None:
+    """A watch that publishes in each round rewrites nothing that it wrote, and keeps few bytes."""
+    name, root = TableName("later", "rest"), tmp_path / "rest"
+    for day in ("1", "2"):
+        (root / f"day={day}").mkdir(parents=True)
+        for i in range(5):
+            put(root / f"day={day}/f{i}.parquet", int(day) * 1000 + i * 10, 10)
+    days = [Partition(f"day={day}", (day,), f"file://{root}/day={day}") for day in "12"]
+    table = CatalogTable(name, COLUMNS, (Column("day", STRING),), f"file://{root}")
+    with metastore.client() as client:
+        client.create_database(name.schema)
+        register_table(client, name, table, days)
+    config = Config({"metastore.uri": Setting(metastore.uri, "test")})
+
+    def watch() -> tuple[bool, list[str]]:
+        report = watched_round(
+            config, str(name), Strategy("", ("x",)), Triggers(commits=1),
+            local=True, progress=_quiet, say=print,
+        )  # fmt: skip
+        made = publish(config, str(name), local=True, settled=0.0, progress=_quiet, say=print)
+        return bool(report["committed"]), sorted(made["published"])
+
+    def data() -> dict[Path, int]:
+        every = (p for p in root.rglob("*") if p.name.endswith((".parquet", "-data")))
+        return {path: path.stat().st_size for path in every}
+
+    assert watch() == (True, ["day=1", "day=2"])
+    held = data()
+    assert [watch() for _ in range(19)] == [(False, [])] * 19 and data() == held
+    with metastore.client() as client, HiveCatalog(client) as catalog:
+        place = Path(MetastorePlaces(catalog, table, "").all()["day=1"].removeprefix("file://"))
+    for i in range(50):
+        put(place / f"g{i}.parquet", 5000 + i * 10, 10)
+    assert watch() == (True, ["day=1"])
+    with bridge.connect(metastore_uri=metastore.uri) as session:
+        found = session.table(str(name)).scan(columns=["x"])
+        assert len(found.files()) == 2 and found.to_arrow().num_rows == 600
 
 
 def _quiet(done: int, total: int) -> None:
