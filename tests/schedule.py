@@ -26,7 +26,10 @@ _UNITS = (
         "trino",
         r"engines/test_(trino|hudi|differential_trino|hive_segments|segment|sync_(hudi|rows))",
     ),
-    ("hive", r"engines/test_(hive|differential_hive|publishing|sync_engines|(odd|text)_values)"),
+    (
+        "hive",
+        r"engines/test_(hive|differential_hive|publishing|sync_engines|(odd|text)_(values|texts))",
+    ),
     ("spark", r"(engines/test_(spark|api_spark)|storage/test_load_on_spark)"),
     ("metastore", r"engines/test_(metastore|sync|sql_story)"),
 )

@@ -448,7 +448,7 @@ def test_wrong_requests(run: Any, name: str, tmp_path: Path) -> None:
     bad = tmp_path / "bad"
     bad.mkdir()
     (bad / "f.parquet").write_text("hello, I am text")
-    refused(run(f"{name}2", "--location", bad), "TABLE_NOT_FOUND", "not a Parquet file")
+    refused(run(f"{name}2", "--location", bad), "TABLE_NOT_FOUND", "does not end as Parquet does")
     write(tmp_path / "n", "p=1")
     for named in ("a b.t", "demo.a b"):
         refused(run(named, "--location", tmp_path / "n"), "INVALID_REQUEST", "'a b'", "letters")

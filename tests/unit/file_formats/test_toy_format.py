@@ -180,7 +180,7 @@ def test_a_file_cut_short_and_a_foreign_one_are_named(table: Path) -> None:
         "a damaged typed TSV file: its end is missing",
         "JSON text",
     ]
-    assert "typed TSV, Parquet or ORC" in catalog.strays[1].remedy
+    assert "a directory is read in one format" in catalog.strays[1].remedy
 
 
 @pytest.mark.usefixtures("installed")
