@@ -309,12 +309,12 @@ def _execute(
         if not problem:
             result = results[group.id]
             problem = result.rejected or _misplaced(plan, result)
-            problem = problem or _outdated(now, (*result.taken(group.files), *result.new))
+            problem = problem or _outdated(now, (*result.without_aside(group.files), *result.new))
         if problem:
             aside = () if group.id in outside else result.aside
             results[group.id] = GroupResult(group.id, rejected=problem, aside=aside)
         else:
-            good.append((replace(group, files=result.taken(group.files)), result))
+            good.append((replace(group, files=result.without_aside(group.files)), result))
     refused: dict[FileState, str] = {}
     for group in plan.groups:
         refused.update(_refused(group, results[group.id]))
@@ -521,7 +521,7 @@ def _report(
     plan: ClusteringPlan, state: str, generation: int, resumed: int, results: dict[int, GroupResult]
 ) -> RunReport:
     good = [
-        replace(g, files=results[g.id].taken(g.files))
+        replace(g, files=results[g.id].without_aside(g.files))
         for g in plan.groups
         if g.id in results and not results[g.id].rejected
     ]

@@ -96,7 +96,7 @@ class OldPlans:
 
     def _needed(self, record: FileState) -> bool:
         """Whether a file that a record names as refused is still as it was."""
-        files = self._timeline.refused_in(record.path)
+        files = self._timeline.read_refused(record.path)
         paths = [file.path for file in files]
         now = ask_all(self._storage, self._storage.stat, paths, record.path)
         return any(

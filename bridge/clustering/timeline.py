@@ -223,7 +223,7 @@ class Timeline:
         name = "refused" if dearer is None else "dearer"
         self._create(f"{instant}.{name}", json.dumps(body).encode())
 
-    def refused(self, dearer: Order | None = None) -> dict[FileState, str]:
+    def list_refused(self, dearer: Order | None = None) -> dict[FileState, str]:
         """All files that `refuse` was told of, and why; those of a damaged record are tried again.
 
         Args:
@@ -233,11 +233,11 @@ class Timeline:
         named = [_REFUSED.search(path) for path in listed]
         names = [each.string for each in named if each and (dearer or each[2] == "refused")]
         found = ask_all(
-            self._storage, lambda uri: self.refused_in(uri, dearer), names, self._directory
+            self._storage, lambda uri: self.read_refused(uri, dearer), names, self._directory
         )
         return {file: reason for files in found for file, reason in files.items()}
 
-    def refused_in(self, uri: str, dearer: Order | None = None) -> dict[FileState, str]:
+    def read_refused(self, uri: str, dearer: Order | None = None) -> dict[FileState, str]:
         """The files that one record of `refuse` names, and why; none if it is damaged.
 
         Args:

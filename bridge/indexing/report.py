@@ -73,7 +73,7 @@ def report_index(config: Config, table: str, log: Path | None = None) -> Effecti
             rewritten = cast(IndexSnapshot, serving.clustered.index).statistics(fields, TRINO)
         files = len(own) + len(new)
         effects = []
-        for reference in leaves(found.columns):
+        for reference in list_leaves(found.columns):
             name = ".".join(reference.path)
             known = statistics.column(reference)
             read = known
@@ -147,13 +147,15 @@ def column_sizes(manifest: Manifest, store: IndexStore) -> dict[str, int]:
     return found
 
 
-def leaves(columns: Sequence[Column | Field], above: tuple[str, ...] = ()) -> list[BoundReference]:
+def list_leaves(
+    columns: Sequence[Column | Field], above: tuple[str, ...] = ()
+) -> list[BoundReference]:
     """Columns that a condition can name: members in the place of structs."""
     found: list[BoundReference] = []
     for column in columns:
         path = (*above, column.name)
         if column.type.kind is Kind.STRUCT:
-            found += leaves(column.type.fields, path)
+            found += list_leaves(column.type.fields, path)
         else:
             found.append(BoundReference(path, column.type))
     return found

@@ -125,7 +125,7 @@ def test_the_rest_of_the_group_is_clustered(
         else:
             assert report.state == "rejected"
         # They are not tried again, and the others are not held up by them.
-        refused = {Path(f.path.removeprefix("file://")) for f in timeline_of(lake).refused()}
+        refused = {Path(f.path.removeprefix("file://")) for f in timeline_of(lake).list_refused()}
         assert refused == bad
         again = executed(lake, plan) if report.state == "completed" else report
         assert again.rows == report.rows and again.aside == report.aside

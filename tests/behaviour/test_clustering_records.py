@@ -115,7 +115,7 @@ def test_plans_that_wait_stay_and_those_that_ended_without_files_go(lake: Lake) 
     waits = scheduled(lake, **BY_X)
     assert waits.groups and cleaned(lake).plans == 2
     assert records(lake) == {refused.instant: {"refused"}, waits.instant: {"requested"}}
-    assert list(timeline_of(lake).refused()) == [file]  # it is as it was
+    assert list(timeline_of(lake).list_refused()) == [file]  # it is as it was
     lake.write("f0.parquet", {"x": [1], "s": ["b"]})
     assert cleaned(lake).plans == 0  # perhaps of a plan that begins
     old(lake)

@@ -6,16 +6,17 @@ bound is a value of the file, another one may lie beyond all of its values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.expression.nodes import BoundReference
+from bridge.expression.nodes import BoundReference, reference_text
 from bridge.expression.statistics import ColumnStatistics
 from bridge.index.reading.snapshot import IndexSnapshot
+from bridge.indexing.report import list_leaves
 from bridge.indexing.table import newest, open_indexed_table
 from bridge.kernel.arrow_types import arrow_type
 from bridge.kernel.config import Config
@@ -49,7 +50,7 @@ def index_statistics(
         limits = index_limits(config)
         snapshot = IndexSnapshot.open(manifest, store, local_index_cache(config), limits)
         fields = tuple(Field(c.name, c.type) for c in found.columns)
-        leaves = dict(_leaves(fields))
+        leaves = {reference_text(r): r for r in list_leaves(fields) if _has_bounds(r.type)}
         wanted = list(leaves) if columns is None else [_known(c, leaves) for c in columns]
         # One fetch for all columns: fetching each of them alone takes quadratic time.
         snapshot.prefetch([leaves[name].path for name in wanted])
@@ -75,15 +76,8 @@ def index_statistics(
     return pa.concat_tables([_LONG.empty_table(), *tables])
 
 
-def _leaves(fields: Sequence[Field]) -> Iterator[tuple[str, BoundReference]]:
-    """Columns and fields of structs that bounds are kept of, by dotted name."""
-    pending: list[tuple[tuple[str, ...], Type]] = [((f.name,), f.type) for f in fields]
-    while pending:
-        path, type = pending.pop(0)
-        if type.kind is Kind.STRUCT:
-            pending = [*(((*path, f.name), f.type) for f in type.fields), *pending]
-        elif not type.is_nested and arrow_type(type) is not None:
-            yield ".".join(path), BoundReference(path, type)
+def _has_bounds(type: Type) -> bool:
+    return not type.is_nested and arrow_type(type) is not None
 
 
 def _known(column: str, leaves: dict[str, BoundReference]) -> str:

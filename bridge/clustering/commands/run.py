@@ -136,7 +136,7 @@ def schedule(
         pending += apart
         chosen: dict[str, Any] = {"damaged": dict(waiting.damaged)}
         if auto is not None:
-            inexact = [] if strategy.again else list(timeline.refused())
+            inexact = [] if strategy.again else list(timeline.list_refused())
             best = advisor.advice(strategy, auto.grouping, [*pending, *inexact]).best
             if best is None or best.gain < auto.least_gain:
                 gained = {} if best is None else {"gain": best.gain, "best": asdict(best)}
@@ -151,7 +151,7 @@ def schedule(
         unlimited = replace(strategy.limits, most_groups=sys.maxsize)
         every = replace(strategy, limits=unlimited)
         order = strategy.layout, strategy.columns, strategy.limits.target
-        refused = {} if strategy.again else timeline.refused(order if judged else None)
+        refused = {} if strategy.again else timeline.list_refused(order if judged else None)
         chosen["left_out"] = _left_out(found, advisor, every, pending, refused)
         if chosen["left_out"]:
             say(

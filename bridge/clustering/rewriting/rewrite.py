@@ -118,7 +118,7 @@ class GroupResult:
     aside: tuple[tuple[str, str], ...] = ()
     gathered: bytes = field(default=b"", repr=False, compare=False)
 
-    def taken(self, files: Sequence[FileState]) -> tuple[FileState, ...]:
+    def without_aside(self, files: Sequence[FileState]) -> tuple[FileState, ...]:
         """Those of a group's files that were not set aside."""
         left = {path for path, _ in self.aside}
         return tuple(file for file in files if file.path not in left)
@@ -195,7 +195,7 @@ def rewrite_group(
     rows, total, rejected, needed = 0, "", "", b""
     try:
         new, rows, total = rewrite.run()
-        needed = rewrite.gathered()
+        needed = rewrite.index_entries()
     except (StorageFailure, StorageFull):
         _delete(storage, rewrite.written)
         raise
@@ -260,7 +260,7 @@ class _Rewrite:
         self._formats = data_files(task.format)
         self._gathered: list[Collected | None] = []
 
-    def gathered(self) -> bytes:
+    def index_entries(self) -> bytes:
         """What the index needs of all new files; empty if it is not known of each."""
         parts = [part for part in self._gathered if part is not None]
         if not parts or len(parts) < len(self._gathered):

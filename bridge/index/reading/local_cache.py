@@ -366,7 +366,7 @@ class CachedIndex:
                 if rows:
                     slot = np.concatenate([s for s, _ in rows])
                     found = pa.concat_tables([t for _, t in rows])
-                found = self.trust.believed(column.column, slot, found)
+                found = self.trust.keep_believed(column.column, slot, found)
                 arrays, every = _column(column.column.type, slot, found, count)
                 pack.add(column.key, arrays, every, count)
                 cells = None

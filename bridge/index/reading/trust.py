@@ -120,7 +120,7 @@ class Trust:
                 times[writer.partition("\n")[0], words] += count
         return [NotBelieved(*named, count) for named, count in times.most_common(_MOST_TOLD)]
 
-    def believed(
+    def keep_believed(
         self, column: PhysicalColumn, slots: npt.NDArray[np.int64], rows: pa.Table
     ) -> pa.Table:
         """The rows of a column as far as they are believed.
