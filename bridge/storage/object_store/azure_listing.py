@@ -52,7 +52,7 @@ def listing_address(store: AzureStore, query: Mapping[str, str], prefix: str) ->
     return f"{bucket_address(store)}?{given}{access and '&'}{access}"
 
 
-def told_as_s3(root: ElementTree.Element) -> ElementTree.Element:
+def translate_to_s3(root: ElementTree.Element) -> ElementTree.Element:
     """A page of Azure as S3 tells one; else what is given. Errors: ValueError: a time is none."""
     blobs = root.find("Blobs")
     if root.tag != "EnumerationResults" or blobs is None:

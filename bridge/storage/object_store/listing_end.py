@@ -43,7 +43,7 @@ from bridge.kernel.types import whole_number
 from bridge.storage import retry
 from bridge.storage.listed_files import true_sizes
 from bridge.storage.native import wait_for
-from bridge.storage.object_store.azure_listing import listing_address, told_as_s3
+from bridge.storage.object_store.azure_listing import listing_address, translate_to_s3
 from bridge.storage.object_store.key_ranges import OutOfOrder
 from bridge.storage.object_store.object_client import bucket_address, is_unsigned, sign, store_at
 from bridge.storage.object_store.odd_keys import REFUSED
@@ -381,7 +381,7 @@ async def _first(stream: Any) -> Any:
 def _checked(body: bytes, endpoint: str) -> ElementTree.Element:
     """Errors: NoListing."""
     try:
-        root = told_as_s3(ElementTree.fromstring(body))
+        root = translate_to_s3(ElementTree.fromstring(body))
     except ElementTree.ParseError as error:
         raise NoListing(f"what is no XML ({endpoint})") from error
     except ValueError as error:
