@@ -150,6 +150,11 @@ def truth(node: Node, row: Mapping[Any, Any], engine: str) -> Any:
         return truth(rest[1] if truth(rest[0], row, engine) is True else rest[2], row, engine)
     if operation in ("and", "or"):
         return _together(operation == "or", rest, row, engine)
+    if operation == "not" and rest[0][0] in ("and", "or"):
+        # Engines and planner push NOT to the leaves, so a part settles as it does there.
+        inner, _, *parts = rest[0]
+        parts = [("not", BOOLEAN, part) for part in parts]
+        return _together(inner == "and", parts, row, engine)
     given = [truth(a, row, engine) for a in rest]
     match operation:
         case "is_null":

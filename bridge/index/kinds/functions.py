@@ -123,7 +123,9 @@ def evaluate(
         found = evaluate(inner, stored, values)
         if found is None:
             return None
-        values, stored = found
+        values, given = found
+        if stored.logical != "int":  # integers keep their column's width at every depth
+            stored = given
     function = FUNCTIONS[call.function]
     assert function.apply is not None
     constants = [a.value for a in call.arguments if isinstance(a, Literal)]
