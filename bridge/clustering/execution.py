@@ -20,7 +20,6 @@ import pyarrow as pa
 from bridge.clustering import registry
 from bridge.clustering.entries import Gathered, Ready, ReadyCollector, reading_of
 from bridge.clustering.plan import ClusteringPlan, PlannedGroup
-from bridge.clustering.rewriting.bloom_types import stored_types
 from bridge.clustering.rewriting.rewrite import (
     Effort,
     GroupResult,
@@ -30,6 +29,7 @@ from bridge.clustering.rewriting.rewrite import (
 )
 from bridge.clustering.rewriting.shuffle import Room
 from bridge.clustering.timeline import Timeline, no_plan, order_of
+from bridge.formats.parquet.bloom_types import stored_types
 from bridge.index.building.build import write_entries
 from bridge.index.building.collect import Collector, Reading
 from bridge.index.building.listed import Listed

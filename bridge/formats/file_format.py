@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from bridge.formats.column_chunks import ChunkReader, ValueReader
+from bridge.formats.data_files import DataFiles
 from bridge.formats.rows import Rows
 from bridge.formats.statistics import FileStatistics
 from bridge.storage.port import Storage
@@ -87,6 +88,7 @@ class FileFormat:
             reader and its path; None: all may be split.
         described: whether readers are told what the metastore says of the files: SerDe, input
             format, their parameters, columns; see `bridge.metastore.reader_properties`.
+        rewriting: gives what clustering reads and writes files with; None: it refuses the format.
         trino_reader: the name of the connector's reader; None: Trino refuses tables of this format.
         of_slices: a table format names it for its file slices or their logs; no table is stored in
             it.
@@ -109,6 +111,7 @@ class FileFormat:
     splittable: bool = False
     whole: Callable[[Mapping[str, str], str], bool] | None = None
     described: bool = False
+    rewriting: Callable[[], DataFiles] | None = None
     trino_reader: str | None = None
     of_slices: bool = False
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from functools import cache
 
 import bridge.formats as package
+from bridge.formats.data_files import DataFiles
 from bridge.formats.file_format import FileFormat
 from bridge.kernel.errors import UnsupportedTable
 from bridge.kernel.plugins import installed_plugins
@@ -95,3 +96,29 @@ def spell_formats(names: Iterable[str]) -> str:
     """
     *others, last = [file_formats()[name].spelled for name in sorted(names, reverse=True)]
     return f"{', '.join(others)} or {last}" if others else last
+
+
+def can_rewrite(format: str) -> bool:
+    """Whether clustering rewrites files of a format. Of ORC Arrow does not write all it reads."""
+    found = file_formats().get(format)
+    return found is not None and found.rewriting is not None
+
+
+def check_format(format: str, what: str) -> None:
+    """Errors: UnsupportedTable: files of a format cannot be rewritten; with what does instead."""
+    if not can_rewrite(format):
+        names = " and ".join(n for n in file_formats() if can_rewrite(n))
+        raise UnsupportedTable(
+            f"{what} is stored as {format}",
+            f"skipbridge clusters files of {names}: let an engine rewrite it in order, INSERT INTO "
+            f"another_table SELECT * FROM {what} ORDER BY its_columns, or make a view, which "
+            "copies other formats to Parquet",
+        )
+
+
+def data_files(format: str) -> DataFiles:
+    """What rewrites files of a format. Errors: UnsupportedTable."""
+    check_format(format, "a group")
+    rewriting = file_format(format).rewriting
+    assert rewriting is not None
+    return rewriting()

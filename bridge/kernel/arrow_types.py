@@ -75,3 +75,21 @@ def arrow_scalar(value: Value | None, type: Type) -> Any:
     if type.kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_TZ):
         return pa.scalar(value, pa.int64()).cast(target)
     return pa.scalar(value, target)
+
+
+def flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """One array that can be sorted: without chunks, dictionaries and 32-bit offsets."""
+    type = column.type
+    if pa.types.is_dictionary(type):
+        column, type = column.cast(type.value_type), type.value_type
+    if pa.types.is_string(type) or pa.types.is_string_view(type):
+        column = column.cast(pa.large_string())
+    elif (
+        pa.types.is_binary(type)
+        or pa.types.is_binary_view(type)
+        or pa.types.is_fixed_size_binary(type)
+    ):
+        column = column.cast(pa.large_binary())
+    if isinstance(column, pa.ChunkedArray):
+        return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    return column

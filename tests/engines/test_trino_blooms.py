@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.clustering.rewriting.bloom_types import stored_types
-from bridge.clustering.rewriting.data_files import Writing
-from bridge.clustering.rewriting.parquet_files import FILES
+from bridge.formats.data_files import Writing
+from bridge.formats.parquet.bloom_types import stored_types
+from bridge.formats.parquet.rewriting import FILES
 from bridge.kernel.types import Field, parse_hive_type
 from bridge.metastore.client import MetastoreClient
 from bridge.table.model import CatalogTable, Column, TableName

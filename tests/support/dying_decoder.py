@@ -7,8 +7,8 @@ import signal
 from collections.abc import Iterator
 from typing import Any
 
-from bridge.clustering.rewriting import parquet_files
-from bridge.clustering.rewriting.data_files import Decoded
+from bridge.formats.data_files import Decoded
+from bridge.formats.parquet import rewriting
 from bridge.storage.port import Storage
 
 POISON = b"poison"
@@ -18,4 +18,4 @@ def decode(storage: Storage, uri: str, size: int, *more: Any) -> Iterator[bytes 
     """As that of clustering, but ends its process at some files."""
     if POISON in storage.read(uri):
         os.kill(os.getpid(), signal.SIGSEGV)
-    return parquet_files.decode(storage, uri, size, *more)
+    return rewriting.decode(storage, uri, size, *more)

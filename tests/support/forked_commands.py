@@ -198,7 +198,7 @@ def serve() -> None:
     import bridge.clustering.commands.run
     import bridge.clustering.execution
     import bridge.clustering.planning.advice
-    import bridge.clustering.rewriting.parquet_files
+    import bridge.formats.parquet.rewriting
     import bridge.indexing.table
     import bridge.segments.commands.add
     import bridge.segments.commands.compaction

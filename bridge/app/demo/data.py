@@ -18,8 +18,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as csv
-import pyarrow.parquet as pq
 
+from bridge.formats.parquet.tables import table_to_bytes
 from bridge.kernel.errors import EnvironmentMissing
 
 FILES = 5_000
@@ -81,11 +81,8 @@ def write_flights(root: Path, progress: Callable[[int, int], None], files: int =
         for i in range(count):
             begin = math.floor(i * part.num_rows / count)
             end = math.floor((i + 1) * part.num_rows / count)
-            pq.write_table(
-                part.slice(begin, end - begin),
-                directory / f"part-{i:05d}.parquet",
-                compression="zstd",
-            )
+            raw = table_to_bytes(part.slice(begin, end - begin))
+            (directory / f"part-{i:05d}.parquet").write_bytes(raw)
             written += 1
             if written % 50 == 0:
                 progress(written, files)

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.clustering.rewriting.ranks import flat
+from bridge.kernel.arrow_types import flat
 
 
 class Linear:

@@ -14,8 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.clustering.rewriting.ranks import canonical_form, flat
+from bridge.clustering.rewriting.ranks import canonical_form
+from bridge.formats.parquet.tables import table_file
 from bridge.index.kinds.canonical import unscaled_values
+from bridge.kernel.arrow_types import flat
 from bridge.kernel.errors import BridgeError, StorageFailure, StorageFull
 from bridge.kernel.types import Field, Kind, Type, Value
 from bridge.storage.child import ChildReader
@@ -166,9 +168,7 @@ def read_some(
     storage: Storage, uri: str, size: int, wanted: Sequence[str], share: float
 ) -> pa.Table:
     """Some row groups. Runs in the child. Errors: those of Arrow."""
-    import pyarrow.parquet as pq
-
-    file = pq.ParquetFile(open_source(storage, uri, size))
+    file = table_file(open_source(storage, uri, size))
     names = [f.name for f in file.schema_arrow if f.name.lower() in wanted]
     return file.read_row_groups(_spread(file.num_row_groups, share), columns=names)
 

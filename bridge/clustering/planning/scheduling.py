@@ -28,9 +28,9 @@ from bridge.clustering.planning.depth import (
 from bridge.clustering.planning.eligibility import Limits, PartitionFilter, plan_groups
 from bridge.clustering.planning.plannable import Plannable, bounds_in
 from bridge.clustering.registry import group_filter, grouping, layout
-from bridge.clustering.rewriting.bloom_types import may_have_bloom
-from bridge.clustering.rewriting.data_files import can_rewrite, check_format
 from bridge.clustering.timeline import Timeline, Waiting
+from bridge.formats.parquet.bloom_types import may_have_bloom
+from bridge.formats.registry import can_rewrite, check_format
 from bridge.index.building.listed import Listed
 from bridge.index.generations.manifest import Manifest
 from bridge.index.generations.replacements import FileState

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from bridge.clustering.rewriting.checksum import checksum
-from bridge.clustering.rewriting.data_files import data_files
+from bridge.formats.checksum import checksum
+from bridge.formats.registry import data_files
 from bridge.index.generations.replacements import FileState, Replacement
 from bridge.kernel.errors import FileUnreadable, StorageFailure
 from bridge.kernel.threads import Threads

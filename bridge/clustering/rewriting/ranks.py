@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bridge.kernel.arrow_types import flat
 from bridge.kernel.threads import Threads
 from bridge.kernel.types import Kind, Type
 
@@ -46,24 +47,6 @@ def canonical_form(type: Type) -> pa.DataType:
         return pa.float64()
     wide = type.kind is Kind.DECIMAL and type.precision > _MOST_DIGITS
     return pa.decimal128(38, type.scale) if wide else pa.int64()
-
-
-def flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """One array that can be sorted: without chunks, dictionaries and 32-bit offsets."""
-    type = column.type
-    if pa.types.is_dictionary(type):
-        column, type = column.cast(type.value_type), type.value_type
-    if pa.types.is_string(type) or pa.types.is_string_view(type):
-        column = column.cast(pa.large_string())
-    elif (
-        pa.types.is_binary(type)
-        or pa.types.is_binary_view(type)
-        or pa.types.is_fixed_size_binary(type)
-    ):
-        column = column.cast(pa.large_binary())
-    if isinstance(column, pa.ChunkedArray):
-        return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    return column
 
 
 def boundaries(column: pa.Array, buckets: int, sample: int = SAMPLE) -> pa.Array:

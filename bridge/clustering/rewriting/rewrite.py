@@ -25,17 +25,17 @@ import pyarrow as pa
 from bridge.clustering.entries import gather_entry
 from bridge.clustering.layouts.layout import Layout, arrange
 from bridge.clustering.planning.depth import rewrites_of
-from bridge.clustering.rewriting.checksum import checksum
-from bridge.clustering.rewriting.data_files import (
+from bridge.clustering.rewriting.shuffle import GatheredRows, Room, Shuffle, WaitingRows, Waits
+from bridge.formats.checksum import checksum
+from bridge.formats.data_files import (
     DataFile,
     Decoded,
     Rejected,
     Writing,
-    data_files,
     describe,
     undecodable,
 )
-from bridge.clustering.rewriting.shuffle import GatheredRows, Room, Shuffle, WaitingRows, Waits
+from bridge.formats.registry import data_files
 from bridge.index.building.collect import Reading
 from bridge.index.generations.replacements import FileState
 from bridge.index.generations.shard import Collected

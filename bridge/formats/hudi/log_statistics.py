@@ -15,12 +15,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from bridge.formats.hudi.avro_columns import columns_of
 from bridge.formats.hudi.avro_rows import DAMAGE, record_bounds, record_slices, row_decoder
 from bridge.formats.hudi.log_format import BlockType, Header, LogBlock, parse_blocks
 from bridge.formats.leaf_scan import LeafScan, unscaled_digits
+from bridge.formats.parquet.tables import table_file
 from bridge.formats.physical_column import PhysicalColumn, PhysicalType
 from bridge.formats.rows import expect_rows
 from bridge.formats.statistics import FileStatistics, LeafStatistics
@@ -77,7 +77,7 @@ def _columns(block: LogBlock) -> Mapping[str, pa.Array]:
         raise FileCorrupt(f"{block.uri} holds partial updates, which have no statistics", _HINT)
     try:
         if block.type is BlockType.PARQUET_DATA:
-            file = pq.ParquetFile(pa.BufferReader(block.content))
+            file = table_file(pa.BufferReader(block.content))
             table = file.read()
             expect_rows(table.num_rows, file.metadata.num_rows, block.uri)
             return {name: table[name].combine_chunks() for name in table.column_names}

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from bridge.formats.data_files import DataFiles
 from bridge.formats.file_format import FileFormat, HiveClasses, StatisticsReader
 from bridge.formats.rows import Rows
 from bridge.storage.port import Storage
@@ -45,6 +46,12 @@ def _statistics() -> StatisticsReader:
     return FooterReader().read_file
 
 
+def _rewriting() -> DataFiles:
+    from bridge.formats.parquet.rewriting import FILES
+
+    return FILES
+
+
 FORMAT = FileFormat(
     name="parquet",
     spelled="Parquet",
@@ -66,5 +73,6 @@ FORMAT = FileFormat(
     tail=TAIL,
     index_kinds=True,
     splittable=True,
+    rewriting=_rewriting,
     trino_reader="parquet",
 )

@@ -21,9 +21,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from bridge.formats.parquet.tables import table_from_bytes, table_to_bytes
+from bridge.formats.parquet.tables import table_from_bytes, table_to_bytes, table_writer
 from bridge.formats.physical_column import encode, parse_key
 from bridge.formats.statistics import FileStatistics
 
@@ -225,7 +224,7 @@ def write_columns(columns: pa.Table) -> bytes:
     """
     columns = sort_columns(columns)
     sink = io.BytesIO()
-    with pq.ParquetWriter(
+    with table_writer(
         sink,
         COLUMNS,
         compression="zstd",

@@ -12,8 +12,8 @@ from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from bridge.formats.parquet.tables import table_file, table_metadata
 from bridge.index.generations.manifest import Blob
 from bridge.index.generations.shard import (
     COLUMNS,
@@ -67,7 +67,7 @@ class ColumnFile:
             self._whole = read_columns(self._store.read_blob(blob))
             self.keys = _edges(key_texts(self._whole), column_starts(self._whole))
             return
-        self._metadata = pq.read_metadata(pa.BufferReader(self._store.read_tail(blob)))
+        self._metadata = table_metadata(self._store.read_tail(blob))
         found = parse_directory(self._metadata.metadata[DIRECTORY])
         self.keys = _edges([k for k, _ in found], [0, *accumulate(rows for _, rows in found)])
         groups = [self._metadata.row_group(i) for i in range(self._metadata.num_row_groups)]
@@ -137,7 +137,7 @@ class ColumnFile:
         parts = [self._store.read_part(self._blob, start, end) for start, end in pieces]
         source = pa.PythonFile(_Parts(self._blob.size, pieces, parts), mode="r")
         try:
-            file = pq.ParquetFile(source, metadata=self._metadata, page_checksum_verification=True)
+            file = table_file(source, self._metadata)
             rows = file.read_row_groups(list(groups), columns=list(_READ))
             return rows.cast(_SCHEMA)
         except (pa.ArrowException, OSError) as error:

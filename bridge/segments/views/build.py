@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from bridge.formats.parquet.tables import table_file
 from bridge.formats.rows_in_child import damage_is_told
 from bridge.kernel.errors import FileAmbiguous, FileCorrupt, StorageFailure
 from bridge.kernel.threads import Threads
@@ -331,7 +331,7 @@ def merge(parts: Sequence[Built], target: ViewTarget, storage: Storage) -> Built
 def batches(storage: Storage, uri: str, size: int) -> Iterator[Any]:
     """The schema and number of rows of a view's file, then its rows. Runs in the child."""
     with damage_is_told(uri):
-        reader = pq.ParquetFile(open_source(storage, uri, size))
+        reader = table_file(open_source(storage, uri, size))
         yield reader.schema_arrow.remove_metadata(), reader.metadata.num_rows
         for batch in reader.iter_batches():
             yield batch.replace_schema_metadata(None)

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from bridge.formats.column_chunks import OTHER
 from bridge.formats.lines.recipe import CAST, Recipe
+from bridge.formats.parquet.tables import stored_columns
 from bridge.formats.registry import file_format
 from bridge.formats.rows import BATCH_ROWS, places_of
 from bridge.formats.rows_in_child import rows_of
@@ -136,13 +137,7 @@ def _source(storage: Storage, fact: FactFile) -> Any:
 
 
 def _parquet(storage: Storage, fact: FactFile, wanted: Sequence[Column]) -> OpenFacts:
-    import pyarrow.parquet as pq
-
-    source = _source(storage, fact)
-    reader = pq.core.ParquetReader()
-    reader.open(source)
-    metadata, stored = reader.metadata, reader.schema_arrow
-    leaves = [metadata.schema.column(i) for i in range(len(metadata.schema))]
+    stored, leaves = stored_columns(_source(storage, fact))
     places = places_of(stored.names, [c.name for c in wanted], fact.uri)
     counts = [_leaves(field.type) for field in stored]
     if sum(counts) != len(leaves):

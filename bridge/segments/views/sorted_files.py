@@ -15,8 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from bridge.formats.parquet.tables import table_writer
 from bridge.segments.views.definition import SortScope, ViewDefinition
 from bridge.storage.local_disk.spill import spill_directory
 
@@ -222,7 +222,7 @@ class _Output:
         self._pending, self._pending_bytes, self._pending_rows = [], 0, 0
         if self._writer is None:
             self._sink = io.BytesIO()
-            self._writer = pq.ParquetWriter(self._sink, self.schema, **self._options())
+            self._writer = table_writer(self._sink, self.schema, **self._options())
         self._writer.write_table(group, row_group_size=max(group.num_rows, 1))
         self._rows += group.num_rows
         assert self._sink is not None

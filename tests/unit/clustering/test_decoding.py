@@ -16,9 +16,9 @@ import pytest
 
 from bridge.clustering.execution import ThreadRewriter
 from bridge.clustering.registry import layout
-from bridge.clustering.rewriting import parquet_files
-from bridge.clustering.rewriting.data_files import Decoded
 from bridge.clustering.rewriting.rewrite import Effort, GroupResult, GroupTask, rewrite_group
+from bridge.formats.data_files import Decoded
+from bridge.formats.parquet import rewriting
 from bridge.storage.child import ChildReader
 from bridge.storage.port import FileStat, Range
 from tests.support import dying_decoder
@@ -109,12 +109,12 @@ def test_files_that_end_the_child_are_named_and_the_rest_goes_on(
     for number in bad:
         table = pa.table({"k": [1], "s": [dying_decoder.POISON.decode()]})
         pq.write_table(table, files[number], compression="none", use_dictionary=False)
-    monkeypatch.setattr(parquet_files, "_DECODED", ChildReader(dying_decoder.decode))
+    monkeypatch.setattr(rewriting, "_DECODED", ChildReader(dying_decoder.decode))
     result = rewritten(tmp_path, *files)
     assert [path for path, _ in result.aside] == [f"file://{files[number]}" for number in bad]
     assert all("SIGSEGV" in why for _, why in result.aside)
     assert new_rows(result) == decoded(*(f for i, f in enumerate(files) if i not in bad))
-    parquet_files._DECODED.close()
+    rewriting._DECODED.close()
 
 
 def test_a_large_file_that_is_damaged_further_on_leaves_no_rows(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_reply_that_does_not_count_all_rows_is_not_believed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = small(tmp_path, 4)
-    decode = parquet_files.ParquetFiles.decode
+    decode = rewriting.ParquetFiles.decode
 
     def forgetful(self: Any, contents: Sequence[bytes], verify: bool) -> Iterator[Any]:
         for item in decode(self, contents, verify):
@@ -162,6 +162,6 @@ def test_a_reply_that_does_not_count_all_rows_is_not_believed(
                 item = replace(item, runs=tuple(runs))
             yield item
 
-    monkeypatch.setattr(parquet_files.ParquetFiles, "decode", forgetful)
+    monkeypatch.setattr(rewriting.ParquetFiles, "decode", forgetful)
     result = rewritten(tmp_path, *files)
     assert result.new == () and "rows can be read of" in result.rejected

@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.clustering.rewriting import parquet_encoding
-from bridge.clustering.rewriting.data_files import Writing
-from bridge.clustering.rewriting.parquet_files import FILES
 from bridge.clustering.rewriting.rewrite import Effort
+from bridge.formats.data_files import Writing
+from bridge.formats.parquet import encoding
+from bridge.formats.parquet.rewriting import FILES
 from tests.support.page_index import page_bounds
 from tests.tiers import examples
 from tests.unit.clustering.test_rewrite import every_type, rewritten
@@ -80,7 +80,7 @@ def test_dictionaries_pay_on_the_rows_that_are_written(old: bool, codec: str) ->
 
 
 def test_row_groups_end_at_rows_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_encoding, "_GROUP_ROWS", 1000)
+    monkeypatch.setattr(encoding, "_GROUP_ROWS", 1000)
     table = pa.table({"k": range(3001)})
     metadata = encoded(table).metadata
     groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
@@ -184,8 +184,8 @@ def test_page_indexes_say_what_the_pages_hold(
     old = BytesIO()
     pq.write_table(table, old, use_dictionary=data.draw(st.booleans()))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(parquet_encoding, "_GROUP_ROWS", data.draw(st.integers(5, 40)))
-        patched.setattr(parquet_encoding, "_PAGE_ROWS", data.draw(st.integers(1, 9)))
+        patched.setattr(encoding, "_GROUP_ROWS", data.draw(st.integers(5, 40)))
+        patched.setattr(encoding, "_PAGE_ROWS", data.draw(st.integers(1, 9)))
         content = FILES.encode(grouped(table), FILES.open(old.getvalue()), Writing())
     metadata = pq.ParquetFile(pa.BufferReader(content)).metadata
     firsts = [0]

@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from bridge.clustering.registry import layout
-from bridge.clustering.rewriting import parquet_encoding, parquet_files
-from bridge.clustering.rewriting.bloom_types import stored_types
-from bridge.clustering.rewriting.checksum import checksum
 from bridge.clustering.rewriting.rewrite import Effort, GroupResult, GroupTask, rewrite_group
+from bridge.formats.checksum import checksum
+from bridge.formats.parquet import encoding, rewriting
+from bridge.formats.parquet.bloom_types import stored_types
 from bridge.index.generations.replacements import FileState
 from bridge.kernel.types import BIGINT, DOUBLE, INTEGER, STRING, Field, array, char, struct
 from bridge.storage.routed import open_storage
@@ -336,7 +336,7 @@ def test_bloom_filters_that_arrow_does_not_write_reject_the_group(
     pq.write_table(
         pa.table({"k": [1], "v": [1]}), tmp_path / "f.parquet", bloom_filter_options={"v": True}
     )
-    monkeypatch.setattr(parquet_encoding, "_WRITES_BLOOMS", False)
+    monkeypatch.setattr(encoding, "_WRITES_BLOOMS", False)
     assert not rewritten(tmp_path, tmp_path / "f.parquet").rejected
     asked = rewritten(tmp_path, tmp_path / "f.parquet", bloom=("k",))
     assert "writes no bloom filters; install a later one" in asked.rejected
@@ -430,7 +430,7 @@ def test_annotations_are_kept_or_the_group_is_rejected(tmp_path: Path, type: Any
 
 def test_a_fault_of_the_writer_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pq.write_table(pa.table({"k": [1, 2, 3], "v": ["a", "b", "c"]}), tmp_path / "f.parquet")
-    encode = parquet_files.encode_parquet
+    encode = rewriting.encode_parquet
     faults = {
         "lost": lambda t: t.slice(1),
         "doubled": lambda t: pa.concat_tables([t.slice(1), t.slice(1, 1)]),
@@ -438,7 +438,7 @@ def test_a_fault_of_the_writer_is_found(tmp_path: Path, monkeypatch: pytest.Monk
     }
     for fault in faults.values():
         monkeypatch.setattr(
-            parquet_files,
+            rewriting,
             "encode_parquet",
             lambda groups, *rest, fault=fault: encode([fault(t) for t in groups], *rest),
         )

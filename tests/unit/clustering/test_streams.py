@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.clustering.publication.copies import Copies, Rows, Unequal
-from bridge.clustering.rewriting.checksum import checksum
-from bridge.clustering.rewriting.data_files import Rejected, data_files
+from bridge.formats.checksum import checksum
+from bridge.formats.data_files import Rejected
+from bridge.formats.registry import data_files
 from bridge.index.generations.replacements import FileState
 from bridge.storage.local_disk.local import LocalStorage
 from bridge.storage.port import FileStat, Range

@@ -13,10 +13,10 @@ import pyarrow.orc as po
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.clustering.rewriting.data_files import Decoded
-from bridge.clustering.rewriting.parquet_files import FILES
+from bridge.formats.data_files import Decoded
 from bridge.formats.orc.rows import read_rows as read_orc
 from bridge.formats.orc.statistics import read as orc_statistics
+from bridge.formats.parquet.rewriting import FILES
 from bridge.formats.parquet.rows import read_rows
 from bridge.index.kinds.registry import kind
 from bridge.kernel.errors import FileCorrupt

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bridge.clustering.rewriting.data_files import Rejected, Writing
-from bridge.clustering.rewriting.ranks import flat
+from bridge.formats.data_files import Rejected, Writing
+from bridge.kernel.arrow_types import flat
 
 _CODECS = {"UNCOMPRESSED": "none", "LZ4_RAW": "lz4"}
 _ZSTD_LEVEL = 3

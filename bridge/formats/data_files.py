@@ -1,8 +1,7 @@
-"""File formats that clustering rewrites. Adding one takes a module and a line here."""
+"""How whole files of a format are read, rewritten and checked; see `FileFormat.rewriting`."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,14 +9,9 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from bridge.kernel.errors import BridgeError, FileCorrupt, UnsupportedTable
+from bridge.kernel.errors import BridgeError, FileCorrupt
 from bridge.storage.port import Storage
 from bridge.storage.reading.source import is_passing
-
-_MODULES = {
-    "parquet": "bridge.clustering.rewriting.parquet_files",
-}
-"""The modules of the formats, imported when a file is rewritten."""
 
 
 class Rejected(Exception):
@@ -151,29 +145,6 @@ class DataFiles(Protocol):
     def check(self, old: Any, new: Any) -> None:
         """Errors: Rejected: the new file stores a column in another way than the old one."""
         ...
-
-
-def can_rewrite(format: str) -> bool:
-    """Whether files of a format can be rewritten. Of ORC Arrow does not write all that it reads."""
-    return format in _MODULES
-
-
-def check_format(format: str, what: str) -> None:
-    """Errors: UnsupportedTable: files of a format cannot be rewritten; with what does instead."""
-    if not can_rewrite(format):
-        raise UnsupportedTable(
-            f"{what} is stored as {format}",
-            f"skipbridge clusters files of {' and '.join(_MODULES)}: let an engine rewrite it in "
-            f"order, INSERT INTO another_table SELECT * FROM {what} ORDER BY its_columns, or make "
-            "a view, which copies other formats to Parquet",
-        )
-
-
-def data_files(format: str) -> DataFiles:
-    """The reader and writer of a format. Errors: UnsupportedTable."""
-    check_format(format, "a group")
-    found: DataFiles = importlib.import_module(_MODULES[format]).FILES
-    return found
 
 
 def undecodable(error: Exception) -> str:

@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bridge.clustering.rewriting.checksum import checksum
-from bridge.clustering.rewriting.data_files import (
+from bridge.formats.checksum import checksum
+from bridge.formats.data_files import (
     Decoded,
     Rejected,
     Run,
@@ -23,7 +23,7 @@ from bridge.clustering.rewriting.data_files import (
     blaming,
     undecodable,
 )
-from bridge.clustering.rewriting.parquet_encoding import encode_parquet, group_cuts
+from bridge.formats.parquet.encoding import encode_parquet, group_cuts
 from bridge.formats.parquet.footer import Speller
 from bridge.formats.parquet.tail import footer_of, read_tail
 from bridge.formats.rows import all_rows, expect_rows
