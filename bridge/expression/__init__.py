@@ -1,0 +1,1 @@
+"""Predicates on columns: parsing, binding to a table, bounds, and pruning in three answers."""

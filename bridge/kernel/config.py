@@ -44,7 +44,7 @@ class Option:
         default: as text, as a user would write it.
         kind: ``text``, ``int``, ``size`` (bytes), ``time`` (seconds) or ``bool``.
         help: one sentence.
-        least: lowest value of an integer.
+        least, most: bounds of an integer.
     """
 
     key: str
@@ -52,8 +52,17 @@ class Option:
     kind: str
     help: str
     least: int = 0
+    most: int | None = None
+
+    @property
+    def bounds(self) -> str:
+        """For messages and docs; empty if there are none."""
+        if self.kind != "int" or (self.least, self.most) == (0, None):
+            return ""
+        return f"at least {self.least}" if self.most is None else f"{self.least} to {self.most}"
 
 
+_PORTS = 65_535
 OPTIONS: tuple[Option, ...] = (
     Option(
         "metastore.uri",
@@ -62,8 +71,13 @@ OPTIONS: tuple[Option, ...] = (
         "Hive Metastore; several separated by commas are tried in turn",
     ),
     Option("metastore.timeout", "20s", "time", "longest wait for one metastore call"),
-    Option("sync.drop_after", "1h", "time", "a partition has had no data for so long when it goes"),
-    Option("sync.tables_at_once", "4", "int", "concurrent tables in sync --all"),
+    Option(
+        "sync.drop_after",
+        "1h",
+        "time",
+        "how long a partition must have had no data before it is dropped",
+    ),
+    Option("sync.tables_at_once", "4", "int", "concurrent tables in sync --all", least=1),
     Option(
         "metastore.cache",
         "1000000",
@@ -119,7 +133,7 @@ OPTIONS: tuple[Option, ...] = (
         "planner.snapshot_files",
         "2000000",
         "int",
-        "files and partitions that held snapshots may list together; the oldest go first",
+        "most files and partitions that open snapshots list in total; the oldest are closed first",
     ),
     Option(
         "planner.cache_dir",
@@ -158,7 +172,7 @@ OPTIONS: tuple[Option, ...] = (
         "size",
         "cost of opening a file, as bytes that could be read in that time",
     ),
-    Option("splits.max_files", "256", "int", "most files in one split"),
+    Option("splits.max_files", "256", "int", "most files in one split", least=1),
     Option(
         "clustering.memory",
         "1GiB",
@@ -192,19 +206,26 @@ OPTIONS: tuple[Option, ...] = (
         "file of properties hoodie.* and spark.* for it, such as a lock provider; empty: none",
     ),
     Option("service.host", "127.0.0.1", "text", "address the planner listens on; loopback only"),
-    Option("service.port", "9527", "int", "port the planner listens on"),
+    Option("service.port", "9527", "int", "port the planner listens on", most=_PORTS),
     Option(
         "service.processes",
         "0",
         "int",
         "planner processes behind the port; 0: one for every four cores, at most 4",
     ),
-    Option("service.metrics_port", "0", "int", "Prometheus metrics over HTTP on loopback; 0: none"),
+    Option(
+        "service.metrics_port",
+        "0",
+        "int",
+        "Prometheus metrics over HTTP on loopback; 0: none",
+        most=_PORTS,
+    ),
     Option(
         "service.http_port",
         "0",
         "int",
         "port of the Iceberg REST catalog, for Spark and PyIceberg; on service.host; 0: none",
+        most=_PORTS,
     ),
     Option(
         "service.http_hosts",
@@ -234,7 +255,7 @@ OPTIONS: tuple[Option, ...] = (
         "int",
         "most Parquet footers that one plan for it reads for the first time",
     ),
-    Option("service.max_plans", "1000", "int", "concurrently open plans"),
+    Option("service.max_plans", "1000", "int", "concurrently open plans", least=1),
     Option("service.max_frame_bytes", "64MiB", "size", "largest request or reply"),
     Option(
         "storage.endpoint",
@@ -255,8 +276,8 @@ OPTIONS: tuple[Option, ...] = (
         "storage.timeout",
         "60s",
         "time",
-        "longest wait for one whole answer of an object store; what is late is asked for again, "
-        "for two minutes",
+        "longest wait for one response of an object store; a late request is retried for up to two "
+        "minutes",
     ),
 )
 # Environment variables that are not settings: files, JDKs, and options of the tests.
@@ -296,8 +317,9 @@ class Config:
         value, option = whole_number(setting.text), _BY_KEY[key]
         if value is None:
             raise _invalid(key, setting, "a whole number")
-        if value < option.least:
-            raise _invalid(key, setting, f"a whole number of at least {option.least}")
+        if value < option.least or (option.most is not None and value > option.most):
+            bounds = option.bounds or f"at least {option.least}"
+            raise _invalid(key, setting, f"a whole number, {bounds}")
         return value
 
     def size(self, key: str) -> int:

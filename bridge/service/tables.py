@@ -53,7 +53,7 @@ def describe_table(
 def describe_column(column: Column, is_key: bool, engine: Engine) -> ttypes.Column:
     """The column with the engine's type name; it is empty if the engine lacks the type.
 
-    Such a column is told nevertheless, because those behind it are found by their places.
+    The column is still sent, because later columns are found by position.
     """
     return ttypes.Column(
         name=column.name,

@@ -2,8 +2,8 @@
 
 The client's own blocking calls are deaf to signals, follow a listing without an end for ever, and
 open a connection each. So a call is awaited on one event loop of this process; who gives it up
-cancels its requests. A call waits until one of `limit` many has ended, in the order of asking, and
-holds its place no longer than it runs: never while somebody waits for something else.
+cancels its requests. At most `limit` calls run at once, first come, first served.
+A call holds its slot only while it runs, never while it waits for something else.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ is a warning. Both name the nearest known setting.
 `skipbridge config show --origin` shows every setting, its value and where the value comes from.
 
 - A size is a number with `B`, `KB`, `KiB`, `MB`, `MiB`, `GB` or `GiB`.
-- A time is a number with `ms`, `s`, `m` or `h`.
+- A time is a number with `ms`, `s`, `m`, `h` or `d`.
 
 Settings of Trino's catalog are in [Trino](trino.md), those of Hive in [Hive](hive.md).
 """
@@ -66,6 +66,7 @@ def settings() -> str:
             if option.key.startswith(f"{section}."):
                 default = f"`{option.default}`" if option.default else "empty"
                 kind = KINDS.get(option.kind, option.kind)
+                kind += f", {option.bounds}" if option.bounds else ""
                 lines.append(f"| `{option.key}` | {default} | {kind} | {option.help} |")
     return "\n".join([*lines, ""])
 

@@ -1,0 +1,1 @@
+"""Hive: its predicates (SearchArgument) and semantics."""

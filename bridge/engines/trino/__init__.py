@@ -1,0 +1,1 @@
+"""Trino: its predicates (TupleDomain, expressions) and semantics."""

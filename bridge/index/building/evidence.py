@@ -5,8 +5,8 @@ could have shown it to be wrong, and has shown it to be right. NULL counts need 
 physical type that holds NULL and values; exact bounds a column of the same type with two values;
 the least boolean a column of true and NULL, the greatest one of false and NULL; numbers of rows a
 file of several row groups. What was right in small row groups, in few bytes, or in one row group
-says nothing of others; NULLs in one page say nothing of several, so that it is the rows from the
-first to the last NULL of a row group that count. A fact that one file has shown to be wrong is
+says nothing of others; NULLs in one page prove nothing about several pages, so the rows from a
+row group's first NULL to its last are what counts. A fact that one file has shown to be wrong is
 believed in no file of its writer. Only columns at the top level show what is right.
 
 A build reads a few files for this (`MOST` of each chunk, the largest), and the entry of such a file
@@ -134,7 +134,7 @@ def by_writer(codes: npt.NDArray[np.int32], entries: pa.ChunkedArray) -> dict[st
 
 
 def enough(files: pa.Table) -> dict[str, int]:
-    """The most rows of a file that was read, by each writer of which enough files were read."""
+    """For each writer with enough files read: the row count of its largest file."""
     read = files.filter(pc.and_(pc.is_valid(files["shown"]), pc.is_valid(files["writer"])))
     each = read.group_by("writer").aggregate([("rows", "max"), ("rows", "count")]).to_pylist()
     return {one["writer"]: one["rows_max"] for one in each if one["rows_count"] >= MOST}

@@ -40,7 +40,7 @@ def redeclare(store: IndexStore, digests: Mapping[str, str], forgotten: Set[str]
 
     Args:
         digests: the new digest of each old one; see `bridge.table.recipes`.
-        forgotten: columns, in lower case, of which these entries say nothing any more.
+        forgotten: columns, in lower case, whose statistics in these entries are discarded.
 
     Returns:
         How many entries were kept so.

@@ -1,0 +1,1 @@
+"""Index kinds, one module each, and what all of them share: storage, requests, functions."""

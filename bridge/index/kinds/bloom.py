@@ -78,6 +78,7 @@ class Bloom(IndexKind):
 
     name = "bloom"
     cost = 20.0
+    single_values = functions = True
     help = "Bloom filters for = and IN: COLUMN or 'lower(COLUMN)'[:fpp=0.01][:max_bytes=131072]."
     options = {"fpp": "0.01", "max_bytes": "131072"}
     schema = pa.schema(

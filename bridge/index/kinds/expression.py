@@ -55,6 +55,7 @@ class ExpressionBounds(IndexKind):
 
     name = "expression"
     cost = 3.0
+    functions = True
     help = "Bounds of a function of a column: 'lower(name)', 'year(day)', 'id % 10'."
     options = {"semantics": "1"}
     schema = pa.schema(

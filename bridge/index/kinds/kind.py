@@ -208,6 +208,8 @@ class IndexKind:
         options: names and defaults of the options in ``column:option=value``.
         schema: the fields of its rows besides ``file`` and ``body``.
         has_body: rows have bytes of their own, which are read only for the requested files.
+        single_values: it answers nothing for arrays, maps and whole structs.
+        functions: it takes a function of a column in place of a column.
     """
 
     name: str
@@ -216,6 +218,8 @@ class IndexKind:
     options: Mapping[str, str] = {}
     schema: pa.Schema
     has_body: bool = False
+    single_values: bool = False
+    functions: bool = False
 
     def define(self, text: str) -> KindDefinition:
         """Parses the value of the command's option. Errors: InvalidConfiguration."""

@@ -23,8 +23,6 @@ from bridge.kernel.errors import AmbiguousColumn, ColumnNotFound, InvalidConfigu
 from bridge.kernel.types import Field, Type
 from bridge.table.model import CatalogTable
 
-_OF_SINGLE_VALUES = ("bloom", "values")
-_OF_FUNCTIONS = ("bloom", "expression")
 PROPERTY = "skipbridge.index."
 """``skipbridge.index.bloom`` = ``id;name:fpp=0.001``, ``skipbridge.index.modes`` = ``raw=none``."""
 
@@ -168,9 +166,9 @@ def _once(definition: KindDefinition, seen: dict[str, str]) -> None:
 
 def _useful(definition: KindDefinition, column: str, type: Type) -> None:
     """Errors: InvalidConfiguration: the index could answer no predicate."""
-    over = definition.kind in _OF_FUNCTIONS and "(" in definition.on
-    call = parse_stored(definition.on) if over else None
-    if call is None and definition.kind in _OF_SINGLE_VALUES and type.is_nested:
+    kind = registry.kind(definition.kind)
+    call = parse_stored(definition.on) if kind.functions and "(" in definition.on else None
+    if call is None and kind.single_values and type.is_nested:
         raise InvalidConfiguration(
             f"{definition.name}: {column} is {type}, and no predicate on it is answered by one",
             "name a column of single values, or a field of a struct as struct.field",
@@ -183,7 +181,7 @@ def _useful(definition: KindDefinition, column: str, type: Type) -> None:
     if takes and type.kind not in takes:
         raise InvalidConfiguration(
             f"{definition.name}: {column} is {type}, and {call.function} is not defined for it",
-            f"it takes {', '.join(kind.value for kind in takes)}",
+            f"it takes {', '.join(each.value for each in takes)}",
         )
 
 

@@ -66,6 +66,7 @@ class Values(IndexKind):
 
     name = "values"
     cost = 2.0
+    single_values = True
     help = "Keep the distinct values of a column, in files that have few: COLUMN[:limit=64]."
     options = {"limit": "64", "max_bytes": "8192"}
     schema = pa.schema(

@@ -103,8 +103,8 @@ class Names:
         return self._same.get(path, [])
 
     def conflicting(self, path: tuple[str, ...]) -> list[int]:
-        """The columns that make a path one of which engines read different things, or none: a part
-        of it, a column that it is a part of, or one whose case is in doubt.
+        """Columns that make a path ambiguous between engines: a part of it, a parent of it, or one
+        of uncertain case.
         """
         found = list(self._below.get(path, []))
         for length in range(len(path)):

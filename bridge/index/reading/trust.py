@@ -184,7 +184,7 @@ def _doubts_bounds(doubts: Doubts, seen: Shown, stored: PhysicalType, column: st
 
 
 def _words(doubts: Doubts, seen: Shown) -> list[str]:
-    """What is not believed, with what files have shown of it after all."""
+    """What is not believed of a writer, and what its files have proved right nevertheless."""
     if not doubts.provable:
         return doubts.words()
     shown = seen.words()

@@ -113,7 +113,7 @@ def is_recorded(config: Config, table: CatalogTable) -> bool:
 
 
 def update_record(config: Config, table: CatalogTable) -> bool:
-    """Makes the record's columns those of the table, and the classes by which Hive reads it ours.
+    """Writes the table's columns, and our Hive classes, into the metastore's record.
 
     A metastore refuses columns whose types differ from those at the same places before, so that it
     takes two steps to drop a column in the middle.

@@ -9,11 +9,11 @@ An entry is what some writer noted of a file. It becomes a bound only if
 - its value has the class of the column's type there, and so converts exactly.
 
 Of numbers and dates both bounds are taken as they are. Of texts, the writer has compared those of a
-file's row groups as Java does, and may have decoded bytes that are no text: what stands before the
-first character beyond ASCII is compared alike by all, and is what is taken. A row group whose
-bounds Parquet left out, since its texts are long, is counted by the writer as one of NULLs alone:
-texts are believed only where no NULL is counted. Counts themselves are not believed, and so no
-entry tells that a file holds no NULL, or nothing else. Floats have no bounds: they may leave out
+file's row groups as Java does, and may have decoded bytes that are no text. Engines agree on the
+order of text only up to the first character beyond ASCII, so only that prefix is used. A row group
+whose bounds Parquet left out, since its texts are long, is counted by the writer as one of NULLs
+alone: texts are believed only where no NULL is counted. Counts themselves are not believed, and so
+no entry tells that a file holds no NULL, or nothing else. Floats have no bounds: they may leave out
 NaN. An entry that is absent, or there twice with different bounds, is unknown.
 """
 
