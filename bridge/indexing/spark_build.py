@@ -93,7 +93,7 @@ class SparkCollector:
                 pending[number] = pool.submit(list)  # frees the blobs
                 for blob, other in blobs:
                     if self._beside is not None:
-                        self._beside.made(other)
+                        self._beside.accept_result(other)
                     yield Collected.from_bytes(blob)
 
     def _run(

@@ -376,7 +376,7 @@ def show_index_to_planners(config: Config, table: str, index: str, visible: bool
         InvalidConfiguration: the index does not exist.
     """
     with open_indexed_table(config, table) as (_, _, found, store):
-        manifest = change_settings(store, lambda held: held.showing(index, visible))
+        manifest = change_settings(store, lambda held: held.with_visibility(index, visible))
         return {"table": str(found.name), "index": index, "visible": visible,
                 "generation": manifest.generation}  # fmt: skip
 

@@ -168,4 +168,4 @@ class HeldStatistics:
 def _partitions(view: IndexView) -> list[str]:
     """The partitions whose statistics are worth the metastore's work: none if there is a sample."""
     index = view.index
-    return [] if index is None or index.sample else index.owned()[2]
+    return [] if index is None or index.sample else index.list_owned()[2]

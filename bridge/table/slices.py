@@ -77,7 +77,7 @@ class IndexFiles(Protocol):
         """The units of the times that files hold in a column, nested ones too."""
         ...
 
-    def renamed(self, names: Mapping[str, str | None]) -> IndexFiles:
+    def with_names(self, names: Mapping[str, str | None]) -> IndexFiles:
         """The same index, asked about files that have columns under other names.
 
         Args:

@@ -258,9 +258,9 @@ def test_a_watch_goes_on_after_failures() -> None:
 def test_an_invisible_index_is_kept_and_not_asked(lake: Lake) -> None:
     lake.build(settings=lambda held: held.adding([kind("values").define("x")]))
     assert asked(lake, 54) == []
-    change_settings(lake.store(), lambda held: held.showing("values(x)", False))
+    change_settings(lake.store(), lambda held: held.with_visibility("values(x)", False))
     assert asked(lake, 54) == ["f0005"]
-    change_settings(lake.store(), lambda held: held.showing("minmax", False))
+    change_settings(lake.store(), lambda held: held.with_visibility("minmax", False))
     assert len(asked(lake, 54)) == 30
     told = {n.index: n for n in report(lake).not_used}
     assert {n.reason for n in told.values()} == {"INVISIBLE"}
@@ -269,9 +269,9 @@ def test_an_invisible_index_is_kept_and_not_asked(lake: Lake) -> None:
     fill(lake, 2, start=30)
     lake.build()  # kept up to date, and as invisible as before
     assert len(asked(lake, 54)) == 32
-    change_settings(lake.store(), lambda held: held.showing("values(x)", True))
+    change_settings(lake.store(), lambda held: held.with_visibility("values(x)", True))
     assert asked(lake, 309) == ["f0030"]
-    change_settings(lake.store(), lambda held: held.showing("minmax", True))
+    change_settings(lake.store(), lambda held: held.with_visibility("minmax", True))
     assert not report(lake).not_used
     assert lake.build().read == 0
 

@@ -131,7 +131,7 @@ class Beside(Protocol):
         """What a chunk of files needs of it; it can be sent to an executor."""
         ...
 
-    def made(self, result: object) -> None:
+    def accept_result(self, result: object) -> None:
         """Takes the result of a part, in the process of the caller."""
         ...
 
@@ -179,7 +179,7 @@ class ThreadCollector:
         part = None if self._beside is None else self._beside.part([t.uri for t in tasks])
         found, other = collect_beside(tasks, self._storage, reading, part, None, self._requests)
         if self._beside is not None:
-            self._beside.made(other)
+            self._beside.accept_result(other)
         return found
 
 
@@ -315,7 +315,7 @@ class _Chunk:
         # Every byte must be of the listed file (correctness 19).
         states = file.states or [self.storage.stat(task.uri)]
         if not all(state is not None and same_state(task, state) for state in states):
-            self.builder.failed(task.file, CHANGED)
+            self.builder.add_failure(task.file, CHANGED)
             return
         if self.modes:
             for leaf in footer.leaves:
@@ -327,7 +327,7 @@ class _Chunk:
     def _failed(self, task: FileTask, reason: str) -> None:
         after = self.storage.stat(task.uri)
         changed = after is not None and not same_state(task, after)
-        self.builder.failed(task.file, CHANGED if changed else _legible(reason))
+        self.builder.add_failure(task.file, CHANGED if changed else _legible(reason))
 
     def finish(self) -> Collected:
         collected = self.builder.finish()

@@ -45,7 +45,7 @@ class Entries:
     def flags(self, name: str) -> npt.NDArray[np.bool_]:
         return np.asarray(self.files[name].to_numpy(), np.bool_)
 
-    def shown(self) -> dict[str, int]:
+    def count_shown(self) -> dict[str, int]:
         """What `bridge.index.building.evidence.enough` says of their writers."""
         return enough(self.files)
 

@@ -154,7 +154,7 @@ class CollectedBuilder:
             lists[6].append(leaf.basis)
             lists[7].append(leaf.size)
 
-    def failed(self, file: int, problem: str) -> None:
+    def add_failure(self, file: int, problem: str) -> None:
         self._files.append((file, -1, None, problem, None, None, None))
 
     def finish(self) -> Collected:

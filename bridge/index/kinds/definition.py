@@ -157,7 +157,7 @@ class IndexSettings:
             self, definitions=tuple(d for d in self.definitions if _same(d.name, name) is False)
         )
 
-    def showing(self, name: str, visible: bool) -> IndexSettings:
+    def with_visibility(self, name: str, visible: bool) -> IndexSettings:
         """The settings with one index, or ``minmax``, made visible or invisible.
 
         Errors:

@@ -73,7 +73,7 @@ class FileFacts:
         """
         wanted = in_lower_case(path)
         found = self._names.same(wanted)
-        if len(found) != 1 or self._names.conflicting(wanted):
+        if len(found) != 1 or self._names.find_conflicts(wanted):
             return None
         return None if self.leaves[found[0]].type.logical == "repeated" else found[0]
 

@@ -74,17 +74,17 @@ class Modes:
 def _truncate(leaf: LeafStatistics, length: int) -> None:
     text = leaf.column.type.logical == "string"
     if leaf.lower is not None:
-        lower = truncated(leaf.lower, length, text)
+        lower = truncate(leaf.lower, length, text)
         leaf.exact = leaf.exact and lower == leaf.lower
         leaf.lower = lower
     if leaf.upper is not None:
-        upper = truncated(leaf.upper, length, text)
+        upper = truncate(leaf.upper, length, text)
         if upper != leaf.upper:
             leaf.exact = False
             leaf.upper = incremented(upper, text)
 
 
-def truncated(value: bytes, length: int, text: bool) -> bytes:
+def truncate(value: bytes, length: int, text: bool) -> bytes:
     """A prefix of at most ``length`` code points (text) or bytes."""
     if not text:
         return value[:length]

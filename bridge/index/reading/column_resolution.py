@@ -102,7 +102,7 @@ class Names:
         """The columns of a path, which is in lower case."""
         return self._same.get(path, [])
 
-    def conflicting(self, path: tuple[str, ...]) -> list[int]:
+    def find_conflicts(self, path: tuple[str, ...]) -> list[int]:
         """Columns that make a path ambiguous between engines: a part of it, a parent of it, or one
         of uncertain case.
         """
@@ -133,7 +133,7 @@ def reads_as(stored: PhysicalType, target: Type) -> bool:
     return target.kind in _SAME.get(stored.logical, ())
 
 
-def agreeing(
+def match_columns(
     columns: Sequence[PhysicalColumn], path: tuple[str, ...], position: int | None, target: Type
 ) -> tuple[list[int], list[int]]:
     """Which stored columns are the table's column, and which make it unknown in their files.

@@ -25,7 +25,13 @@ from bridge.expression.nodes import BoundCall, BoundReference
 from bridge.expression.statistics import ColumnStatistics, Counts, Mask, PruningStatistics
 from bridge.formats.physical_column import INT_MAX, INT_MIN
 from bridge.index.generations.convert import Converted, cast, convert, holds, keeps_nulls
-from bridge.index.reading.column_resolution import WIDTH, Names, agreeing, by_letters, in_lower_case
+from bridge.index.reading.column_resolution import (
+    WIDTH,
+    Names,
+    by_letters,
+    in_lower_case,
+    match_columns,
+)
 from bridge.index.reading.local_cache import EXACT, LOWER, PRESENT, UPPER, CachedColumn, CachedIndex
 from bridge.index.reading.pack import Loaded
 from bridge.kernel.bounded_cache import BoundedCache
@@ -168,7 +174,7 @@ class ColumnView:
         if holds(target) == "none" or not self.num_files:
             return None
         variants = self._by_path.get(path, [])
-        conflicts = [self._named[i] for i in self._names.conflicting(path)]
+        conflicts = [self._named[i] for i in self._names.find_conflicts(path)]
         if self._placed:
             sure, doubtful = self._agreeing(path, place, target)
             variants = [*variants, *sure]
@@ -187,7 +193,7 @@ class ColumnView:
         """See `agreeing`, of the columns that have a position."""
         keys = dict.fromkeys((place, path, by_letters(path)))
         near = list({id(c): c for key in keys for c in self._near.get(key, [])}.values())
-        sure, doubtful = agreeing([c.column for c in near], path, place, target)
+        sure, doubtful = match_columns([c.column for c in near], path, place, target)
         return [near[i] for i in sure], [near[i] for i in doubtful]
 
     def certain(self, reference: BoundReference, place: int | None) -> Mask | None:

@@ -157,7 +157,7 @@ class IndexSnapshot:
             self._directories = _directories(self.paths, self._by_owner())
         return self._directories.get(partition)
 
-    def owned(self) -> tuple[Int64, npt.NDArray[np.int32], list[str]]:
+    def list_owned(self) -> tuple[Int64, npt.NDArray[np.int32], list[str]]:
         """One slot per file and owning partition.
 
         Returns:
@@ -199,7 +199,7 @@ class IndexSnapshot:
         self.local.expect_files(ordinals)
         return self.paths.take(pa.array(ordinals))
 
-    def renamed(self, names: Mapping[str, str | None]) -> IndexSnapshot:
+    def with_names(self, names: Mapping[str, str | None]) -> IndexSnapshot:
         """The same generation, asked by other names; see `IndexFiles`.
 
         Of other kinds than min and max only those on a column that is not among the names answer.

@@ -82,7 +82,7 @@ def row_estimate(view: IndexView) -> float | None:
     index = view.index
     if index is None:
         return None
-    return _rows(index.rows[index.owned()[0]] if index.shared else index.rows)
+    return _rows(index.rows[index.list_owned()[0]] if index.shared else index.rows)
 
 
 def distinct_values(
@@ -187,7 +187,7 @@ def all_indexed(context: ScanContext) -> CompositePruningStatistics:
     """
     index, keys = context.view.index, context.table.partition_keys
     assert index is not None
-    ordinals, owner, names = index.owned()
+    ordinals, owner, names = index.list_owned()
     values = list(zip(*typed_values(names, keys), strict=True)) if keys else [()] * len(names)
     files = FileTable(index.paths, index.sizes, index.modified, index.etags)
     batch = SliceBatch(

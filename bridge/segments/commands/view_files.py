@@ -77,7 +77,7 @@ class SegmentViews:
         Args:
             beside: what was built already.
         """
-        made, left = ([], self._facts) if beside is None else beside.left()
+        made, left = ([], self._facts) if beside is None else beside.split_results()
         results = iter(build(left, self._known, self._opened.storage, run, made=made))
         found = []
         for view, target in zip(self._views, self._targets, strict=True):

@@ -192,7 +192,7 @@ def show_view_index(
 
 def _show(opened: OpenSegments, view: ViewRecord, index: IndexDefinition, visible: bool) -> None:
     for name in sorted(signatures(index) or {MINMAX}):
-        _settle(opened, view, lambda held, name=name: held.showing(name, visible))  # type: ignore[misc]
+        _settle(opened, view, lambda held, name=name: held.with_visibility(name, visible))  # type: ignore[misc]
 
 
 def _settle(

@@ -40,7 +40,7 @@ class Cursor:
             self._at += 1
         return token
 
-    def ended(self) -> bool:
+    def is_at_end(self) -> bool:
         """Whether the statement ends here."""
         return self.token.kind is TokenKind.END or self.sees(";")
 
@@ -118,7 +118,7 @@ class Cursor:
             raise self.error(what)
         return int(self.take().value)
 
-    def listed(self, item: Callable[[], Item]) -> tuple[Item, ...]:
+    def parse_list(self, item: Callable[[], Item]) -> tuple[Item, ...]:
         """``(item, item)``, at least one. Errors: InvalidStatement."""
         self.expect("(")
         found = [item()]
@@ -130,7 +130,7 @@ class Cursor:
 
     def names(self) -> tuple[str, ...]:
         """``(name, name)``, each once. Errors: InvalidStatement."""
-        return self.unique(self.listed(lambda: self.name("a column's name")), "column")
+        return self.unique(self.parse_list(lambda: self.name("a column's name")), "column")
 
     def unique(self, names: tuple[str, ...], what: str) -> tuple[str, ...]:
         """The names themselves. Errors: InvalidStatement: one comes twice."""
@@ -145,7 +145,7 @@ class Cursor:
 
     def properties(self) -> Properties:
         """``('key'='value', ...)``, each key once. Errors: InvalidStatement."""
-        found = self.listed(self._property)
+        found = self.parse_list(self._property)
         self.unique(tuple(key for key, _ in found), "property")
         return found
 
@@ -156,7 +156,7 @@ class Cursor:
 
     def keys(self) -> tuple[str, ...]:
         """``('key', 'key')``. Errors: InvalidStatement."""
-        found = self.listed(lambda: self._word("a property's name in quotes"))
+        found = self.parse_list(lambda: self._word("a property's name in quotes"))
         return self.unique(found, "property")
 
     def _word(self, what: str) -> str:
@@ -171,7 +171,7 @@ class Cursor:
 
     def ids(self) -> tuple[str, ...]:
         """``(0, 0.1, '2')``: ids of segments. Errors: InvalidStatement."""
-        return self.unique(self.listed(self._id), "segment")
+        return self.unique(self.parse_list(self._id), "segment")
 
     def _id(self) -> str:
         kinds = (TokenKind.NUMBER, TokenKind.STRING)
@@ -209,7 +209,7 @@ class Cursor:
         """Takes what is in brackets. Errors: InvalidStatement."""
         depth = 0
         while True:
-            if self.ended():
+            if self.is_at_end():
                 raise self.error("a closing bracket")
             if self.token.kind in (TokenKind.QUOTED, TokenKind.STRING):
                 raise self.error("a type without quotes")
@@ -222,10 +222,10 @@ class Cursor:
 
     def rest(self) -> str:
         """Takes what is left of the statement, as text. Errors: InvalidStatement: nothing is."""
-        if self.ended():
+        if self.is_at_end():
             raise self.error("SELECT")
         start = self.token.start
-        while not self.ended():
+        while not self.is_at_end():
             end = self.take().end
         return self.text[start:end]
 

@@ -65,7 +65,7 @@ def parse_alter(cursor: Cursor) -> Statement:
             return SwitchSegments(table, cursor.ids(), verb == "ENABLE")
         case "REFRESH":
             _segments(cursor)
-            return RefreshSegments(table, () if cursor.ended() else cursor.ids())
+            return RefreshSegments(table, () if cursor.is_at_end() else cursor.ids())
         case _:
             raise cursor.error(", ".join(_VERBS[:-1]) + f" or {_VERBS[-1]}")
 

@@ -82,7 +82,7 @@ def parse_create_view(cursor: Cursor) -> CreateView:
 
 def _clauses(cursor: Cursor, allowed: tuple[str, ...]) -> _Clauses:
     clauses = _Clauses()
-    while not cursor.ended():
+    while not cursor.is_at_end():
         where = cursor.where()
         key = _clause(cursor, allowed, clauses)
         if key in clauses.said:
@@ -158,10 +158,10 @@ def _query(cursor: Cursor) -> tuple[Name, tuple[str, ...]]:
     inner = Cursor(cursor.string())
     try:
         found = parse_view_query(inner)
-        if not inner.ended():
+        if not inner.is_at_end():
             raise inner.error("the end of the SELECT")
         inner.accept(";")
-        if not inner.ended():
+        if not inner.is_at_end():
             raise inner.error("the end of the SELECT")
     except InvalidStatement as e:
         raise InvalidStatement(f"{where}, in the SELECT: {e.message}", e.hint) from None

@@ -40,10 +40,10 @@ def parse_create_table(cursor: Cursor) -> CreateTable:
     where = cursor.where()
     columns: tuple[ColumnDefinition, ...] = ()
     if cursor.sees("("):
-        columns = cursor.listed(lambda: _column(cursor))
+        columns = cursor.parse_list(lambda: _column(cursor))
         cursor.unique(tuple(c.name for c in columns), "column")
     clauses = _Clauses()
-    while not cursor.ended():
+    while not cursor.is_at_end():
         _clause(cursor, table, clauses)
     format, properties = _properties(table, clauses)
     if not columns:

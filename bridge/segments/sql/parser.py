@@ -61,10 +61,10 @@ def parse(text: str) -> tuple[Statement, ...]:
     while True:
         while cursor.accept(";"):
             pass
-        if cursor.ended():
+        if cursor.is_at_end():
             return tuple(found)
         found.append(_statement(cursor))
-        if not cursor.ended():
+        if not cursor.is_at_end():
             raise cursor.error("the end of the statement")
 
 
@@ -112,7 +112,7 @@ def _blocked(cursor: Cursor, head: str) -> BridgeError:
     before = ("INTO", "OVERWRITE", "TABLE")
     table = "a table of segments"
     found = head == "UPDATE"
-    while not cursor.ended():
+    while not cursor.is_at_end():
         if cursor.accept_any(before) is not None:
             found = True
         elif found:
@@ -188,10 +188,10 @@ def _delete(cursor: Cursor) -> Statement:
 def _describe(cursor: Cursor) -> Describe:
     mark = cursor.mark()
     formatted = cursor.accept_any(("FORMATTED", "EXTENDED")) is not None
-    if formatted and (cursor.ended() or cursor.sees(".")):  # a table of this name
+    if formatted and (cursor.is_at_end() or cursor.sees(".")):  # a table of this name
         cursor.rewind(mark)
         formatted = False
-    if cursor.accept("TABLE") and (cursor.ended() or cursor.sees(".")):
+    if cursor.accept("TABLE") and (cursor.is_at_end() or cursor.sees(".")):
         raise cursor.error("a table's name")
     return Describe(cursor.table(), formatted)
 

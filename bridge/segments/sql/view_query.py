@@ -59,7 +59,7 @@ def parse_view_query(cursor: Cursor) -> tuple[Name, tuple[str, ...]]:
         raise _refused(cursor, "a subquery")
     table = cursor.table()
     alias = _alias(cursor)
-    if not cursor.ended() and not any(map(cursor.sees, _FOLLOWS)):
+    if not cursor.is_at_end() and not any(map(cursor.sees, _FOLLOWS)):
         what = _REFUSED.get(cursor.token.value.upper())
         raise _refused(cursor, what) if what else cursor.error("the end of the SELECT")
     for prefix, column in items:
@@ -85,7 +85,7 @@ def _column(cursor: Cursor) -> tuple[tuple[str, ...], str]:
     if cursor.sees("AS") or cursor.token.kind in (TokenKind.WORD, TokenKind.QUOTED):
         if not cursor.sees("FROM"):
             raise _refused(cursor, f"another name for {parts[-1]}")
-    elif not (cursor.sees(",") or cursor.ended()):
+    elif not (cursor.sees(",") or cursor.is_at_end()):
         raise _refused(cursor, "an expression")
     return tuple(parts[:-1]), parts[-1]
 

@@ -269,13 +269,13 @@ class BuildBeside:
         mine = tuple(self._facts[uri] for uri in uris if uri in self._facts)
         return BuildPart(ViewTask(mine, self._targets if mine else ()))
 
-    def made(self, result: object) -> None:
+    def accept_result(self, result: object) -> None:
         """Takes the result of one chunk."""
         chunk = cast(BuiltChunk, result)
         if chunk.facts:
             self._made.append(chunk)
 
-    def left(self) -> tuple[list[list[Built]], list[FactFile]]:
+    def split_results(self) -> tuple[list[list[Built]], list[FactFile]]:
         """The results so far, and the facts that are in none of them."""
         taken = [uri for chunk in self._made for uri in chunk.facts]
         if len(set(taken)) < len(taken):

@@ -232,7 +232,7 @@ class HudiSnapshot:
             if evolution is not None and way:
                 names = dict(evolution.names(way))
             names |= dict.fromkeys(self._doubtful_times(self.index, names))
-            self._renamed[way] = self.index.renamed(names) if names else self.index
+            self._renamed[way] = self.index.with_names(names) if names else self.index
         return self._renamed[way]
 
     def _doubtful_times(self, index: IndexFiles, names: Mapping[str, str | None]) -> Iterator[str]:

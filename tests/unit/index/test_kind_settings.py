@@ -50,9 +50,9 @@ def test_settings_add_replace_drop_and_hide() -> None:
     held = IndexSettings().adding([one, kind("values").define("b")])
     assert held.adding([other]).definitions == (other, kind("values").define("b"))
     assert held.without("BLOOM(a)").definitions == (kind("values").define("b"),)
-    assert held.showing("bloom(a)", False).find("bloom(a)").visible is False
-    assert held.showing("bloom(a)", False).find("bloom(a)").signature == one.signature
-    for change in (held.without, lambda name: held.showing(name, True)):
+    assert held.with_visibility("bloom(a)", False).find("bloom(a)").visible is False
+    assert held.with_visibility("bloom(a)", False).find("bloom(a)").signature == one.signature
+    for change in (held.without, lambda name: held.with_visibility(name, True)):
         with pytest.raises(InvalidConfiguration, match=r"values\(b\)"):
             change("bloom(z)")
 
@@ -94,7 +94,7 @@ def test_what_a_table_asks_for() -> None:
 def test_manifests_keep_settings(lake: Lake) -> None:
     lake.write("f", {"x": [1], "s": ["abc"]})
     wanted = IndexSettings().adding([kind("bloom").define("x"), kind("values").define("s")])
-    wanted = wanted.with_modes({"s": "truncate(1)"}).showing("values(s)", False)
+    wanted = wanted.with_modes({"s": "truncate(1)"}).with_visibility("values(s)", False)
     lake.build(settings=lambda held: wanted)
     manifest = lake.store().latest()
     assert manifest is not None and manifest.settings == wanted

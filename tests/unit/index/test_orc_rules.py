@@ -294,7 +294,7 @@ def test_other_kinds_need_the_column_at_its_place_and_by_its_name(orc: Orc) -> N
     for name, data in files.items():
         orc.put(pa.table(data), name)
     wanted = [kind(k).define(on) for k in ("bloom", "values") for on in ("a", "s", "d")]
-    orc.build(settings=lambda held: held.adding(wanted).showing("minmax", False))
+    orc.build(settings=lambda held: held.adding(wanted).with_visibility("minmax", False))
     planner = orc.planner()
 
     def read(predicate: Predicate) -> set[str]:

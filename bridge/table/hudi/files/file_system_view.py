@@ -252,7 +252,7 @@ class FileSystemView:
             return True
         return not self.history_is_empty and completion in self._archived().ends
 
-    def archived(self) -> frozenset[str]:
+    def read_archived(self) -> frozenset[str]:
         """Requested times of the archived writes that were not undone. Errors: FileCorrupt."""
         if self.history_is_empty:
             return frozenset()

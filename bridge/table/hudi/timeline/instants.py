@@ -42,7 +42,7 @@ def instant_at(name: TableName, view: FileSystemView, asked: str | datetime) -> 
     first = view.timeline.first_active
     # Archival leaves the commits of savepoints behind, and takes later ones.
     savepoint = "" < found < first and found not in (asked, text)
-    if savepoint and any(found < i <= text for i in view.archived()):
+    if savepoint and any(found < i <= text for i in view.read_archived()):
         raise ReadVersionNotFound(
             f"{name} as of {text} is older than its active timeline, which starts at {first}",
             "name an instant of the active timeline, or a savepoint",
