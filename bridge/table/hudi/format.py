@@ -35,7 +35,7 @@ from bridge.table.hudi.files.evolved_slices import Evolution, evolve
 from bridge.table.hudi.files.file_slices import FileSlices
 from bridge.table.hudi.files.file_system_view import FileSystemView
 from bridge.table.hudi.incremental import changes_between
-from bridge.table.hudi.merging.merging import (
+from bridge.table.hudi.merging.reader_properties import (
     field_names,
     has_defaults,
     merges_whole_records,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from bridge.kernel.bounded_cache import BoundedCache
 from bridge.kernel.threads import Threads
 from bridge.storage.port import Storage
-from bridge.table.hudi.files.column_bounds import PARTITION, ColumnBounds
+from bridge.table.hudi.files.column_bounds import PARTITION, HudiBounds
 from bridge.table.hudi.files.file_sets import check_history, file_set
 from bridge.table.hudi.files.file_slices import FileSlices
 from bridge.table.hudi.files.file_system_view import FileListing, FileSystemView
@@ -62,7 +62,7 @@ class OpenTable:
         self._slices: BoundedCache[_Version, tuple[FileSystemView, FileSlices]] = BoundedCache(
             _VERSIONS
         )
-        self._bounds: BoundedCache[int, tuple[FileSlices, ColumnBounds]] = BoundedCache(_VERSIONS)
+        self._bounds: BoundedCache[int, tuple[FileSlices, HudiBounds]] = BoundedCache(_VERSIONS)
 
     def view(self, age: float = 0.0, arrived: float | None = None) -> FileSystemView:
         """The table's timeline, at most ``age`` seconds older than the query.
@@ -114,7 +114,7 @@ class OpenTable:
                 self._slices.put(key, held)
             return held[1]
 
-    def bounds(self, view: FileSystemView, schema: str, slices: FileSlices) -> ColumnBounds | None:
+    def bounds(self, view: FileSystemView, schema: str, slices: FileSlices) -> HudiBounds | None:
         """What the table's own metadata says of the columns of some slices; nothing is read yet.
 
         Args:
@@ -127,7 +127,7 @@ class OpenTable:
             return None
         return self._bounds.get_or_put(
             id(slices),  # which are held too, so that their id stays their own
-            lambda: (slices, ColumnBounds(view, schema, slices, self._decoders)),
+            lambda: (slices, HudiBounds(view, schema, slices, self._decoders)),
         )[1]
 
     def schema_history(self, view: FileSystemView) -> SchemaHistory | None:

@@ -19,7 +19,7 @@ from bridge.table.directory.freshness import max_age
 from bridge.table.hudi.files.evolved_slices import Evolution
 from bridge.table.hudi.files.file_slices import FileSlices
 from bridge.table.hudi.files.file_system_view import FileSystemView
-from bridge.table.hudi.merging.merging import (
+from bridge.table.hudi.merging.reader_properties import (
     BY_ID,
     LOG,
     MERGED,

@@ -10,7 +10,7 @@ from bridge.formats.hudi import log_statistics
 from bridge.formats.hudi.log_statistics import read
 from bridge.kernel.errors import FileCorrupt
 from bridge.storage.routed import open_storage
-from bridge.table.hudi.merging.merging import repairs_times
+from bridge.table.hudi.merging.reader_properties import repairs_times
 from tests.support.hudi_fixtures import HudiFixture, hudi_fixtures
 from tests.support.hudi_writer import avro_block
 

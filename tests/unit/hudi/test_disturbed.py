@@ -26,7 +26,7 @@ from bridge.sync.hudi.files import HudiFiles
 from bridge.table.directory.freshness import Cached, Freshness, Live
 from bridge.table.hudi.files.file_system_view import FileListing, FileSystemView
 from bridge.table.hudi.format import HudiFormat
-from bridge.table.hudi.merging.merging import _valid, log_properties
+from bridge.table.hudi.merging.reader_properties import _valid, log_properties
 from bridge.table.hudi.open_tables import OpenTable
 from bridge.table.hudi.schema.columns import KeySource, TableColumns, layout
 from bridge.table.hudi.table_config import load_table_config

@@ -32,7 +32,7 @@ from bridge.storage.uri import canonical
 from bridge.table.hudi.merging.merge import read_slice
 from bridge.table.hudi.merging.merge_mode import MergeMode
 from bridge.table.hudi.merging.merge_rules import MergeRules
-from bridge.table.hudi.merging.merging import MERGED, read_merged
+from bridge.table.hudi.merging.reader_properties import MERGED, read_merged
 from bridge.table.reader_spec import ReaderSpec
 from bridge.table.snapshot import MergedSlice
 from tests.support.hudi_writer import avro_block, log_block

@@ -105,7 +105,7 @@ _Source = tuple[HFile | frozenset[bytes], str]
 _Pair = tuple[Any, Any]
 
 
-class ColumnBounds:
+class HudiBounds:
     """Bounds of the base files of some slices; safe for threads.
 
     Nothing is read before `column` is called. Each column is decoded once, in another thread.
