@@ -3,9 +3,10 @@
 The law: a file is in at most one group, and all files of a group belong to one partition. A group
 that would only be written again as it is (one file) is not planned unless the caller asks for it.
 
-At rest a table rests: what plans have written is taken up again only together with new files, and
-only if these, with smaller ones that plans have written, have at least as many bytes. So a rewrite
-at least doubles the file in which a row is, except where a larger file rests (`_JOINED`).
+At rest a table rests: what plans have written is taken up again only together with new files, only
+if these, with smaller ones that plans have written, have at least as many bytes, and only if fewer
+files remain. So a rewrite at least doubles the file in which a row is, or makes files of about the
+target, except where files join sooner (`_JOINED`).
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ _DAYS = (
     re.compile(r"(?<!\d)(\d{4})(\d\d)(\d\d)(?!\d)"),
     re.compile(r"(?i)\by(?:ear)?=(\d{4})/m(?:onth)?=(\d{1,2})/d(?:ay)?=(\d{1,2})(?!\d)"),
 )
-_JOINED = 13
-"""How many times the bytes of new files the smallest file of a plan may have, if a larger one rests
-beside it; but not after so many rewrites. So a partition that grew in a few dozen small steps has
-two files, not one for each power of two, and a row is rewritten at most so many times more."""
+_JOINED = 8
+"""How many times the bytes of new files the smallest file of plans may have, if a larger one rests
+beside it; but not after more rewrites than so many. The next larger one joins, too, if it was not
+rewritten more often. So a partition that grew in a few dozen small steps has two files, not one for
+each power of two: two files of at most r rewrites hold r (r + 1) / 2 steps."""
 Eligible = Callable[[Candidates], np.ndarray]
 Mask = npt.NDArray[np.bool_]
 Int64 = npt.NDArray[np.int64]
@@ -197,14 +199,16 @@ def _small(
     if not len(packed):
         return
     old = np.flatnonzero(eligible & written)
-    pool = np.sort(np.concatenate([packed, _rewritten(packed, old, files.sizes, rewrites)]))
+    again = _rewritten(packed, old, files.sizes, rewrites, limits, _JOINED)
+    pool = np.sort(np.concatenate([packed, again]))
     groups = _within(pool, files, by, limits)
     alone: list[int] = []
     for group in groups:
         if len(groups) > 1:  # each with new files of its own
             held = np.array(group, np.int64)
             new, old = held[~written[held]], held[written[held]]
-            group = sorted([*new.tolist(), *_rewritten(new, old, files.sizes).tolist()])
+            again = _rewritten(new, old, files.sizes, rewrites, limits)
+            group = sorted([*new.tolist(), *again.tolist()])
         if len(group) < limits.fewest_files:
             alone += group
         else:
@@ -212,21 +216,27 @@ def _small(
     yield from _within(np.array(sorted(alone), np.int64), files, by, limits)
 
 
-def _rewritten(new: Int64, old: Int64, sizes: Int64, rewrites: Int64 | None = None) -> Int64:
+def _rewritten(
+    new: Int64, old: Int64, sizes: Int64, rewrites: Int64, limits: Limits, most: int = 0
+) -> Int64:
     """Those of the files that plans have written that are rewritten together with new files.
 
     Args:
-        rewrites: of each file, see `_JOINED`; None: no larger file rests beside the smallest.
+        most: rewrites of a file that joins sooner, see `_JOINED`.
     """
     held = int(sizes[new].sum())
     ascending = old[np.argsort(sizes[old], kind="stable")]
-    for count, i in enumerate(ascending.tolist()):
-        smallest = count == 0 and len(old) > 1 and len(new) > 1
-        joins = smallest and rewrites is not None and rewrites[i] <= _JOINED
+    most = most if min(len(new), len(old)) > 1 else 0
+    taken, remain = 0, limits.outputs(held)
+    for count, i in enumerate(ascending.tolist(), 1):
+        joins = count <= 2 and rewrites[i] <= most
         if int(sizes[i]) > held * (_JOINED if joins else 1):
-            return ascending[:count]
+            break
         held += int(sizes[i])
-    return ascending
+        most = min(most, int(rewrites[i]))
+        if limits.outputs(held) - count < remain:
+            taken, remain = count, limits.outputs(held) - count
+    return ascending[:taken]
 
 
 def _within(
