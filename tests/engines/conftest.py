@@ -156,7 +156,11 @@ def stock_trino(
     stock = {"hive.metastore.uri": metastore_401.uri, "fs.hadoop.enabled": "true"}
     spec = TrinoSpec(
         directory=tmp_path_factory.mktemp("stock-trino"),
-        catalogs={name: {"connector.name": name, **stock} for name in ("hive", "hudi")},
+        catalogs={
+            "hive": {"connector.name": "hive", "hive.non-managed-table-writes-enabled": "true"}
+            | stock,
+            "hudi": {"connector.name": "hudi", **stock},
+        },
         plugins=stock_plugins("hive", "hudi"),
         port=0,
         heap="1500m",

@@ -2,9 +2,10 @@
 
 Random tables (types, NULL, NaN, partitions, files of fewer columns, damaged files) x random plans.
 A command dies by SIGKILL at a random write of it, or a writer is at work there: an INSERT of Spark,
-also one that began before the command, an INSERT OVERWRITE of Hive, a file that is copied to where
-the partition lies or lay. Then each reader finds the rows of the locations in force; a row that was
-committed is there once, or its file is named; a reader of ``**/*.parquet`` finds none twice.
+also one that began before the command, an INSERT of Trino, an INSERT OVERWRITE of Hive, a file that
+is copied to where the partition lies or lay. Then each reader finds the rows of the locations in
+force; a row that was committed is there once, or its file is named; a reader of ``**/*.parquet``
+finds none twice.
 """
 
 from __future__ import annotations
@@ -68,6 +69,10 @@ WRITTEN: dict[str, Any] = {
     "array<int>": [1],
 }  # fmt: skip
 """The values of these literals."""
+IN_TRINO = {
+    "double": "nan()", "timestamp": "TIMESTAMP '2020-02-29 03:04:05'", "array<int>": "ARRAY[1]",
+}  # fmt: skip
+"""These literals where Trino has others."""
 AS_TEXT = ("decimal(9,2)", "date", "timestamp")
 LAYOUTS = {0: ["binpack"], 1: ["linear"], 2: ["linear", "zorder", "hilbert", "kdtree"]}
 Ids = Counter[int]
@@ -187,11 +192,16 @@ class World:
             self.rows[x] = (x, *(plain(type, value) for type, value in pairs))
             self.live[name].add(x)
 
-    def select(self, name: str, paused: Path | None = None) -> str:
-        """A query of one row that is committed with the statement."""
+    def _next_row(self, name: str) -> int:
+        """The id of a row that is committed with a statement."""
         x = self.next
         self.next += 1
         self._remember(name, [(x, *(WRITTEN[type] for type in self.types))])
+        return x
+
+    def select(self, name: str, paused: Path | None = None) -> str:
+        """A query of one row that is committed with the statement."""
+        x = self._next_row(name)
         first = f"CAST({x} AS BIGINT)" if paused is None else f"pause({x}, '{paused}')"
         return f"SELECT {', '.join([first, *(TYPES[type][1] for type in self.types)])}"
 
@@ -204,6 +214,14 @@ class World:
         self.engines.spark.ask(f"REFRESH TABLE {self.name}")
         self.engines.spark.ask(f"INSERT INTO {self.into(name)} {self.select(name)}")
 
+    def append_by_trino(self, name: str) -> None:
+        values = [str(self._next_row(name)), *(IN_TRINO.get(t, TYPES[t][1]) for t in self.types)]
+        if self.days:
+            values.append("'" + self.days[list(self.homes).index(name)] + "'")
+        columns = ", ".join([*self.columns, *(["day"] if self.days else [])])
+        statement = f"INSERT INTO {self.name} ({columns}) SELECT {', '.join(values)}"
+        ask(self.engines.trino, statement, "hive")
+
     def overwrite(self, name: str) -> None:
         """What it replaces may be read afterwards, and need not."""
         self.live[name] = set()
@@ -214,10 +232,12 @@ class World:
     def writer(self) -> Callable[[], object]:
         """Somebody who is ready to write, to a partition that is not damaged."""
         name = self.rng.choice(self.good)
-        kind = self.rng.choice(["append", "begun", "overwrite", "copy", "copy before"])
+        kind = self.rng.choice(["append", "trino", "begun", "overwrite", "copy", "copy before"])
         before = self.places()[name]
         if kind == "append":
             return lambda: self.append(name)
+        if kind == "trino":
+            return lambda: self.append_by_trino(name)
         if kind == "begun":
             return self._begin(name)
         if kind == "overwrite" and name in self.first:

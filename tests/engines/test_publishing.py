@@ -201,7 +201,7 @@ def test_stock_readers_see_every_row_once(
         for option in ("ADD", "DROP", "SYNC"):
             hiveserver2.query(f"MSCK REPAIR TABLE {name} {option} PARTITIONS", FETCH)
             assert place() == before, option
-        for mode in ("ADD", "FULL"):
+        for mode in ("ADD", "DROP", "FULL"):
             call = f"CALL system.sync_partition_metadata('{name.schema}', '{name.table}', '{mode}')"
             ask(stock_trino, call, "hive")
             assert place() == before, mode
