@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import Counter
 from dataclasses import dataclass
@@ -11,18 +12,21 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from bridge.app.cli.clustering.publish import News
 from bridge.clustering.publication.publisher import Publisher
 from bridge.clustering.publication.switches import Switches
 from bridge.kernel.errors import MetastoreFailure, StorageFailure
 from tests.behaviour.test_publishing_cases import by_day
 from tests.behaviour.test_writers_at_each_step import listed_rows
 from tests.support.clustered import clustered, read
+from tests.support.index_builds import Killed
 from tests.support.lake import Lake, age
 from tests.support.published import (
     COLUMNS,
     SORTED,
     LakePlaces,
     Life,
+    cleaned,
     every,
     fill_at,
     fill_one,
@@ -35,6 +39,7 @@ from tests.support.published import (
     publisher,
     reverted,
     stock,
+    unneeded,
 )
 
 pytestmark = pytest.mark.full
@@ -266,3 +271,41 @@ def test_a_copy_with_other_bytes_is_not_published(tmp_path: Path) -> None:
     assert not report.published and "f4.parquet-data is not what " in why
     assert numbers(lake) == stock(lake) == every(0, 1, 2, 3, 4)
     assert published(lake).published == [""]
+
+
+def test_a_partition_that_waits_is_told_once(tmp_path: Path) -> None:
+    """By a watch: its reason says another age in each round."""
+    lake, news = five_files(tmp_path), News()
+    fill_at(place(lake) / "a.parquet", 5)
+    told = []
+    for seconds in (70, 80, -7200, -7300):
+        age(place(lake) / "a.parquet", seconds)
+        made = published(lake, settled=100_000.0)
+        ((_, reason),) = made.kept
+        kept = [{"partition": "", "reason": reason}]
+        told.append(news.are({"published": [], "left": [], "kept": kept}))
+    assert told == [True, False, True, False]
+
+
+@pytest.mark.parametrize("died", [1, 2, 3])
+def test_originals_are_needed_by_a_revert_that_has_begun(tmp_path: Path, died: int) -> None:
+    lake = five_files(tmp_path)
+    home = place(lake)
+    published(lake)
+    cleaned(lake)
+    assert len(unneeded(lake).files) == 5
+    with contextlib.suppress(Killed):
+        reverted(lake, Life(died, done=True))
+    found = unneeded(lake)
+    assert place(lake) != home and not found.files
+    assert "a revert to" in found.needed[0][1]
+    reverted(lake)
+    assert place(lake) == home and stock(lake) == numbers(lake) == every(0, 1, 2, 3, 4)
+
+
+def test_what_generations_name_is_counted(tmp_path: Path) -> None:
+    lake = five_files(tmp_path)
+    published(lake)
+    assert (len(unneeded(lake).files), unneeded(lake).in_use) == (1, 4)
+    cleaned(lake)
+    assert (len(unneeded(lake).files), unneeded(lake).in_use) == (5, 0)

@@ -39,7 +39,7 @@ from tests.tiers import examples, seed
 pytestmark = [pytest.mark.full, pytest.mark.engine]
 DRAWS, STEPS = examples(2, 2, 60), examples(8, 8, 14)
 KILLED, STOPPED = -signal.SIGKILL, -signal.SIGSTOP
-BUSY = 2
+BUSY = 1
 """The status of a command that finds another one at work."""
 DAYS = ("1", "2")
 COLUMNS = (Column("x", BIGINT), Column("s", STRING))

@@ -23,11 +23,13 @@ class Originals:
     Attributes:
         files: URIs.
         bytes: of these.
+        in_use: how many more there would be if no generation or plan named them.
         needed: partition, or the table's name, and why nothing of it is listed.
     """
 
     files: list[str] = field(default_factory=list)
     bytes: int = 0
+    in_use: int = 0
     needed: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -67,7 +69,11 @@ def originals(
         why = _doubt(storage, held[name], there, recursive) if chain else ""
         if why:
             return [why], []
+        back = {s.new for s in held[name] if s.back and s.state in ("open", "ready")}
         for directory, each in sorted(chain.items()):
+            if directory in back:
+                needed.append(f"a revert to {directory} has begun: run skipbridge cluster revert")
+                continue
             if each.since >= before or not _led(switches, each, there, chain):
                 continue
             place = _reads(directory, read)
@@ -78,8 +84,7 @@ def originals(
             now = data_of(listed, directory, recursive)
             for state in each.went:
                 here = now.get(state.path)
-                old = here is not None and same_state(state, here) and here.modified < before
-                if old and state.path not in spared:
+                if here is not None and same_state(state, here) and here.modified < before:
                     free.append(state)
         return needed, free
 
@@ -87,8 +92,10 @@ def originals(
     each_of = ask_all(storage, of_partition, names, switches.home)
     for name, (needed, free) in zip(names, each_of, strict=True):
         found.needed += [(name, why) for why in needed]
-        found.files += [state.path for state in free]
-        found.bytes += sum(state.size for state in free)
+        listed = [state for state in free if state.path not in spared]
+        found.files += [state.path for state in listed]
+        found.bytes += sum(state.size for state in listed)
+        found.in_use += len(free) - len(listed)
     return found
 
 

@@ -177,6 +177,11 @@ def originals(config: Config, table: str, retain: str, null: bool, output: str) 
             emit_path(path, "\0" if null else "\n")
     for each in made["needed"]:
         say(f"{each['partition'] or table}: nothing is listed, since {each['reason']}")
+    if made["in_use"]:
+        say(
+            f"{table}: {made['in_use']:,} more are named by generations of the index, or by plans "
+            f"that wait: run skipbridge cluster clean {table}, which ends old generations"
+        )
     for path in odd:
         say(f"not listed, since its name has control characters: {path!r}; -0 lists it")
     if odd:
@@ -223,7 +228,7 @@ class News:
 
     def are(self, made: dict[str, Any]) -> bool:
         """Whether a report of `run_publish` says something new. Ages in reasons do not count."""
-        kept = [(e["partition"], re.sub(r"\d+ s ago$", "", e["reason"])) for e in made["kept"]]
+        kept = [(e["partition"], re.sub(r"\d+ s (ago|in)", "", e["reason"])) for e in made["kept"]]
         before, self._told = self._told, [kept, made["left"]]
         return bool(made["published"]) or (self._told != before and any(self._told))
 
