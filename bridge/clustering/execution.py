@@ -7,7 +7,7 @@ nobody recorded are never read. Several runs of one plan may race; one commits.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -25,6 +25,7 @@ from bridge.clustering.rewriting.rewrite import (
     GroupResult,
     GroupTask,
     Seen,
+    delete_files,
     rewrite_group,
 )
 from bridge.clustering.rewriting.shuffle import Room
@@ -45,7 +46,7 @@ from bridge.index.generations.replacements import (
 )
 from bridge.index.generations.store import IndexStore
 from bridge.index.kinds.definition import IndexSettings
-from bridge.kernel.errors import InvalidRequest, StorageFailure
+from bridge.kernel.errors import InvalidRequest, StorageFailure, StorageFull
 from bridge.kernel.threads import Threads
 from bridge.kernel.types import Field
 from bridge.storage.port import FileStat, FileTable, Storage, same_state
@@ -81,7 +82,7 @@ class GroupsFailed(StorageFailure):
 class Rewriter(Protocol):
     """Distributes the rewriting of groups over threads or machines."""
 
-    def rewrite(self, tasks: Sequence[GroupTask], seen: Seen) -> Iterator[GroupResult]:
+    def rewrite(self, tasks: Sequence[GroupTask], seen: Seen) -> Generator[GroupResult, None, None]:
         """Yields the results in any order; each task appears once.
 
         Args:
@@ -108,22 +109,27 @@ class ThreadRewriter:
 
     def rewrite(
         self, tasks: Sequence[GroupTask], seen: Seen = lambda count: None
-    ) -> Iterator[GroupResult]:
+    ) -> Generator[GroupResult, None, None]:
         remote = bool(tasks) and self._storage.is_remote(tasks[0].directory)
         at_once = max(1, min(self._effort.threads * (_WAITING if remote else 1), len(tasks)))
         effort = replace(self._effort, threads=max(1, self._effort.threads // at_once))
         room = Room(effort.memory)
-        with Threads(at_once, "rewrite") as pool:
-            running = {
-                pool.submit(run_task, task, self._storage, effort, room, seen): task.id
-                for task in tasks
-            }
-            yield from yield_results(running)
+        running: dict[Future[GroupResult], int] = {}
+        try:
+            with Threads(at_once, "rewrite") as pool:
+                for task in tasks:
+                    each = pool.submit(run_task, task, self._storage, effort, room, seen)
+                    running[each] = task.id
+                yield from yield_results(running)
+        finally:
+            for each in running:  # that nobody has asked for
+                if not each.cancelled() and each.exception() is None:
+                    delete_files(self._storage, [state.path for state in each.result().new])
 
 
 def yield_results(
     running: dict[Future[GroupResult], int], meanwhile: Callable[[], None] | None = None
-) -> Iterator[GroupResult]:
+) -> Generator[GroupResult, None, None]:
     """Results as they come. Groups that wait are not begun once the caller stops.
 
     Args:
@@ -291,9 +297,11 @@ def _execute(
     files = _FilesDone(plan, progress)
     files.end(results)
     try:
-        for result in rewriter.rewrite(missing, files.add) if missing else ():
-            results[result.id] = _record(timeline, plan.instant, result, gathered)
-            files.end(results)
+        # Closed before an error is handled: whoever cleans up finds all that was written.
+        with closing(rewriter.rewrite(missing, files.add)) as rewritten:
+            for result in rewritten if missing else ():
+                results[result.id] = _record(store.storage, timeline, plan, result, gathered)
+                files.end(results)
     except GroupsFailed as error:
         if not any(not result.rejected for result in results.values()):
             raise
@@ -456,13 +464,22 @@ def _task(
 
 
 def _record(
-    timeline: Timeline, instant: str, result: GroupResult, gathered: Gathered
+    storage: Storage,
+    timeline: Timeline,
+    plan: ClusteringPlan,
+    result: GroupResult,
+    gathered: Gathered,
 ) -> GroupResult:
-    if timeline.done(instant, result):
+    try:
+        created = timeline.done(plan.instant, result)
+    except StorageFull:  # nobody will read them, and a record of the end needs room
+        delete_files(storage, [state.path for state in result.new])
+        raise
+    if created:
         if result.gathered:
             gathered.put(result.id, result.gathered)
         return replace(result, gathered=b"")
-    other = timeline.result(instant, result.id)
+    other = timeline.result(plan.instant, result.id)
     return result if other is None else other
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +167,9 @@ def test_new_files_of_a_run_that_died_are_read_again(lake: Lake) -> None:
     timeline = timeline_of(lake)
 
     class Noting(ThreadRewriter):
-        def rewrite(self, tasks: Sequence[GroupTask], seen: Seen) -> Iterator[GroupResult]:
+        def rewrite(
+            self, tasks: Sequence[GroupTask], seen: Seen
+        ) -> Generator[GroupResult, None, None]:
             for result in super().rewrite(tasks, seen):
                 done.append(result)
                 timeline.done(plan.instant, result)
@@ -200,7 +202,9 @@ def test_settings_that_change_meanwhile_are_met(lake: Lake) -> None:
     before, _ = read(lake)
 
     class Adding(ThreadRewriter):
-        def rewrite(self, tasks: Sequence[GroupTask], seen: Seen) -> Iterator[GroupResult]:
+        def rewrite(
+            self, tasks: Sequence[GroupTask], seen: Seen
+        ) -> Generator[GroupResult, None, None]:
             yield from super().rewrite(tasks, seen)
             lake.build(settings=lambda held: held.adding([BLOOM]))
 

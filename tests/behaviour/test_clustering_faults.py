@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,7 @@ class Failing:
 class Forgetful(ThreadRewriter):
     """As if another run had rewritten the groups: new files are read to be indexed."""
 
-    def rewrite(self, tasks: Sequence[GroupTask], seen: Seen) -> Iterator[GroupResult]:
+    def rewrite(self, tasks: Sequence[GroupTask], seen: Seen) -> Generator[GroupResult, None, None]:
         for result in super().rewrite(tasks, seen):
             yield replace(result, gathered=b"")
 

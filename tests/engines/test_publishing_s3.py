@@ -37,7 +37,7 @@ from tests.support.versitygw import BUCKET, versitygw_or_skip
 from tests.tiers import examples, seed
 
 pytestmark = [pytest.mark.full, pytest.mark.engine]
-DRAWS, STEPS = examples(2, 2, 60), examples(8, 8, 14)
+DRAWS, STEPS = examples(2, 2, 60), examples(5, 5, 14)
 KILLED, STOPPED = -signal.SIGKILL, -signal.SIGSTOP
 BUSY = 1
 """The status of a command that finds another one at work."""

@@ -21,7 +21,7 @@ import pytest
 import bridge
 from bridge.clustering.commands.places import MetastorePlaces
 from bridge.clustering.commands.publish import accept, list_left_files
-from bridge.kernel.config import Config, Setting
+from bridge.kernel.config import Config, Setting, variable_of
 from bridge.kernel.types import STRING
 from bridge.metastore.catalog import HiveCatalog
 from bridge.runtime.create_table import register_table
@@ -32,10 +32,10 @@ from tests.engines.stock_readers import RunningSpark
 from tests.engines.test_publishing import COLUMNS, put
 from tests.engines.test_publishing_hive import SETTINGS
 from tests.support.forked_commands import Commands, forked_commands
-from tests.tiers import examples, seed
+from tests.tiers import seed
 
 pytestmark = [pytest.mark.nightly, pytest.mark.engine]
-COMMANDS = examples(60, 60, 60)
+COMMANDS = 60
 DAYS = ("1", "2", "3")
 REPLACED = "3"
 """The partition that Hive overwrites, and only Hive writes to."""
@@ -153,12 +153,11 @@ class Storm:
     def operate(self, commands: Commands) -> Counter[tuple[str, int]]:
         address = ("--metastore-uri", self.metastore.uri)
         words: dict[str, tuple[object, ...]] = {
-            "run": ("run", self.name, "--now", "--local", "--by", "x", "--publish",
-                    "--clustering-settled", "0s"),
-            "publish": ("publish", self.name, "--local", "--settled", "0"),
-            "revert": ("revert", self.name, "--local", "--settled", "0"),
+            "run": ("run", self.name, "--now", "--local", "--by", "x", "--publish"),
+            "publish": ("publish", self.name, "--local"),
+            "revert": ("revert", self.name, "--local"),
             "clean": ("clean", self.name, "--retain", "1s"),
-        }  # fmt: skip
+        }
         ended: Counter[tuple[str, int]] = Counter()
         rng = self.rng
         while sum(ended.values()) < COMMANDS:
@@ -233,7 +232,8 @@ def test_every_committed_row_is_read_once_in_the_end(
 ) -> None:
     storm = Storm(metastore_401, stock_trino, own_spark, hiveserver2, tmp_path / "t", number)
     address = ("--metastore-uri", metastore_401.uri)
-    with forked_commands(tmp_path) as commands:
+    settings = {variable_of("clustering.settled"): "0s"}
+    with forked_commands(tmp_path, settings) as commands:
         assert commands.run("index", "build", storm.name, "--local", *address) == 0
         writers = storm.begin()
         try:
@@ -243,7 +243,7 @@ def test_every_committed_row_is_read_once_in_the_end(
             for thread in writers:
                 thread.join()
         for verb in ("publish", "revert", "publish"):  # what was begun is ended
-            done = commands.run("cluster", verb, storm.name, "--local", "--settled", "0", *address)
+            done = commands.run("cluster", verb, storm.name, "--local", *address)
             assert done in (0, 3), commands.said()[-3000:]
         assert "Traceback" not in commands.said()
     with capsys.disabled():

@@ -197,10 +197,10 @@ def rewrite_group(
         new, rows, total = rewrite.run()
         needed = rewrite.index_entries()
     except (StorageFailure, StorageFull):
-        _delete(storage, rewrite.written)
+        delete_files(storage, rewrite.written)
         raise
     except Exception as error:  # one group must not end the others
-        _delete(storage, rewrite.written)
+        delete_files(storage, rewrite.written)
         rejected = str(error) if isinstance(error, Rejected) else describe(error)
     return GroupResult(
         task.id,
@@ -214,12 +214,13 @@ def rewrite_group(
     )
 
 
-def _delete(storage: Storage, uris: Sequence[str]) -> None:
+def delete_files(storage: Storage, uris: Sequence[str]) -> None:
+    """Deletes what nobody names."""
     for uri in uris:
         try:
             storage.delete(uri)
         except BridgeError:
-            return  # nobody names it; a cleanup finds it
+            return  # a cleanup finds it
 
 
 def _content(storage: Storage, state: FileState) -> bytes:

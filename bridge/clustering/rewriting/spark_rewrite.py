@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from tempfile import NamedTemporaryFile
@@ -53,7 +53,7 @@ class SparkRewriter:
 
     def rewrite(
         self, tasks: Sequence[GroupTask], seen: Seen = lambda count: None
-    ) -> Iterator[GroupResult]:
+    ) -> Generator[GroupResult, None, None]:
         layouts = {t.layout: registry.layout(t.layout, len(t.columns)) for t in tasks}
         if self._ships:
             ship_modules(self._context, [type(each).__module__ for each in layouts.values()])
@@ -88,7 +88,7 @@ class SparkRewriter:
                     os.write(file, b"." * count)
                     os.close(file)
 
-        def work(parts: Iterator[GroupTask]) -> Iterator[GroupResult]:
+        def work(parts: Iterator[GroupTask]) -> Generator[GroupResult, None, None]:
             for part in parts:
                 yield rewrite_group(part, storage_here(options), layout, effort, seen=count_files)
 
