@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from bridge.runtime.create_table import register_table
 from bridge.servers.java import find_jdk
 from bridge.servers.maven import class_path
 from bridge.table.model import CatalogTable, Column, Partition, TableName
+from bridge.table.partition import partition_name
 from tests.engines.conftest import RunningMetastore
 from tests.engines.test_publishing import COLUMNS, put
 from tests.support.servers.hiveserver2 import ARTIFACTS
@@ -33,12 +35,24 @@ HOW_TO = Path(__file__).parents[2] / "docs/how-to/publishing.md"
 
 
 class Published:
-    """A table of two partitions, or of one directory, as its commands see it."""
+    """A table of two partitions, or of one directory, as its commands see it.
 
-    def __init__(self, metastore: RunningMetastore, name: str, root: Path, keys: bool) -> None:
+    Args:
+        days: the values of the key; None is NULL.
+    """
+
+    def __init__(
+        self,
+        metastore: RunningMetastore,
+        name: str,
+        root: Path,
+        keys: bool,
+        days: Sequence[str | None] = ("1", "2"),
+    ) -> None:
         self.name, self.root, self.metastore = TableName("others", name), root, metastore
         self.config = Config({"metastore.uri": Setting(metastore.uri, "test")})
-        self.homes = {"day=1": root / "day=1", "day=2": root / "day=2"} if keys else {"": root}
+        names = [partition_name(["day"], [day]) for day in days] if keys else []
+        self.homes = {each: root / each for each in names} or {"": root}
         for number, directory in enumerate(self.homes.values()):
             directory.mkdir(parents=True)
             for i in range(4):
@@ -49,7 +63,8 @@ class Published:
             (Column("day", STRING),) if keys else (),
             f"file://{root}",
         )
-        parts = [Partition(n, (n[4:],), f"file://{d}") for n, d in self.homes.items() if n]
+        pairs = zip(days, names, strict=True) if keys else ()
+        parts = [Partition(n, (day,), f"file://{self.homes[n]}") for day, n in pairs]
         with metastore.client() as client:
             client.create_database(self.name.schema)
             register_table(client, self.name, self.table, parts)

@@ -159,3 +159,20 @@ def test_a_listed_file_of_any_name_and_of_fewer_columns_is_brought_over(
     story.rows += Counter([9002, 9003])
     story.check()
     assert not list_left_files(story.found.config, story.name)
+
+
+def test_a_listed_file_of_the_null_partition_is_brought_over(
+    metastore_401: RunningMetastore, own_spark: RunningSpark, tmp_path: Path
+) -> None:
+    found = Published(metastore_401, "of_null", tmp_path / "t", True, [None, "it's"])
+    story = Story(found, own_spark, tmp_path)
+    found.clustered()
+    assert sorted(found.published()) == sorted(found.homes)
+    for number, home in enumerate(found.homes.values()):
+        put(home / "late.parquet", 9000 + number, 1)
+    for late in list_left_files(found.config, story.name):
+        own_spark.ask(late["statement"].rstrip(";"))
+        accept(found.config, story.name, [late["path"]])
+    story.rows += Counter([9000, 9001])
+    assert not list_left_files(found.config, story.name)
+    story.check()
