@@ -36,6 +36,7 @@ _SETTINGS = ("metastore.uri", "index.root")
 _HUDI = ("hudi.spark", "hudi.bundle", "hudi.properties")
 _RUN_SETTINGS = (
     *_SETTINGS,
+    "clustering.settled",
     "clustering.memory",
     "clustering.verify",
     "planner.predicate_log",
