@@ -173,10 +173,11 @@ def test_a_plan_that_cannot_be_executed_does_not_hide_the_others(table: Path) ->
 
 def test_names_of_originals_that_no_line_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     plain, odd = "file:///t/a b*.parquet", ["file:///t/x\n/etc/y", "file:///t/\x1b[2J"]
-    made = {"table": "db.t", "files": [plain, *odd], "bytes": 3, "needed": []}
+    made = {"table": "db.t", "files": [plain, *odd], "bytes": 3, "in_use": 2, "needed": []}
     monkeypatch.setattr("bridge.clustering.commands.publish.originals", lambda *_: made)
     found = run("originals", "db.t", status=3)
     assert found.stdout == f"{plain}\n"
     assert "x\\n/etc/y" in found.stderr and "\\x1b[2J" in found.stderr
+    assert "2 more are named by generations" in found.stderr
     assert run("originals", "db.t", "-0").stdout == "".join(f"{path}\0" for path in (plain, *odd))
     assert json.loads(run("originals", "db.t", "--output", "json").stdout)["files"] == made["files"]
