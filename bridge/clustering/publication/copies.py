@@ -13,14 +13,17 @@ from dataclasses import dataclass
 from typing import cast
 
 from bridge.formats.checksum import checksum
+from bridge.formats.data_files import Decoded
 from bridge.formats.registry import data_files
 from bridge.index.generations.replacements import FileState, Replacement
-from bridge.kernel.errors import FileUnreadable, StorageFailure
+from bridge.kernel.errors import FileCorrupt, FileUnreadable, StorageFailure
 from bridge.kernel.threads import Threads
 from bridge.storage.port import FileStat, Range, Storage, same_state
 from bridge.storage.uri import join, relative
 
 _PART = 8 << 20
+_SMALL = 256 << 10
+"""Bytes of a file, at most, that is compared together with others."""
 _ENDINGS = (".parquet", ".orc")
 _LONGEST = 240
 """Bytes of a name; file systems take 255."""
@@ -48,13 +51,19 @@ class Copies:
         memory: bytes of rows that are held at once, about.
         verify: whether checksums of rows are compared, and not only their number.
         at_once: files that are compared or copied at once.
+        together: small files that are compared as one of these, where no request is waited for.
     """
 
     def __init__(
-        self, storage: Storage, memory: int = 1 << 30, verify: bool = True, at_once: int = 8
+        self,
+        storage: Storage,
+        memory: int = 1 << 30,
+        verify: bool = True,
+        at_once: int = 8,
+        together: int = 1,
     ) -> None:
         self.storage, self.verify = storage, verify
-        self._memory = memory // at_once
+        self._memory, self._together = memory // at_once, together
         self._pool = Threads(at_once, "copy")
 
     def close(self) -> None:
@@ -116,7 +125,32 @@ class Copies:
 
     def rows(self, files: Sequence[FileState]) -> Rows:
         """The rows of some files together. Errors: Unequal: one cannot be read, or has changed."""
-        return sum(self._pool.map(self._rows_of, files), Rows())
+        limit = min(_SMALL, self._memory // self._together)
+        small = [file for file in files if file.size <= limit]
+        parts = [small[i : i + self._together] for i in range(0, len(small), self._together)]
+        parts += [[file] for file in files if file.size > limit]
+        return sum(self._pool.map(self._rows_together, parts), Rows())
+
+    def _rows_together(self, files: Sequence[FileState]) -> Rows:
+        """The same; a file that ends the child is found by reading each alone."""
+        if len(files) == 1:
+            return self._rows_of(files[0])
+        contents = [_Unchanged(self.storage, file).read(file.path) for file in files]
+        found, decoded = Rows(), Decoded((), {})
+        try:
+            for item in data_files("parquet").decode(contents, False):
+                if isinstance(item, Decoded):
+                    decoded = item
+                else:
+                    found += Rows(len(item), checksum(item) if self.verify else 0)
+        except (FileCorrupt, FileUnreadable):
+            return sum(map(self._rows_of, files), Rows())
+        for place, why in decoded.failed.items():
+            raise Unequal(f"{files[place].path} cannot be read: {why}")
+        counts = [count for run in decoded.runs for count in run.counts]
+        if (len(counts), sum(counts)) != (len(files), found.count):
+            raise Unequal(f"of {files[0].path} and others not all rows were read")
+        return found
 
     def _rows_of(self, file: FileState) -> Rows:
         held = _Unchanged(self.storage, file)

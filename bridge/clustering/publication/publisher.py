@@ -31,8 +31,8 @@ from bridge.storage.uri import relative
 from bridge.table.model import CatalogTable
 
 _BUSY = "another run publishes it"
-_LOCAL = 8
-"""Files that are copied at once on a local disk."""
+_LOCAL = (8, 64)
+"""Files that are copied at once on a local disk, and small ones that are compared as one."""
 
 
 @dataclass(slots=True)
@@ -79,8 +79,8 @@ class Publisher:
         self._storage, self._places, self._recursive = storage, places, recursive
         self._switches = Switches(storage, table.location, str(table.name))
         self._settled = int(settled * 1e6)
-        at_once = REQUESTS if storage.is_remote(table.location) else _LOCAL
-        self._copies = Copies(storage, memory, verify, at_once)
+        remote = storage.is_remote(table.location)
+        self._copies = Copies(storage, memory, verify, *((REQUESTS, 1) if remote else _LOCAL))
         self._lock = threading.Lock()
         self._others: dict[str, str] | None = None
         self._real: dict[str, str] = {}  # partitions' places without links
