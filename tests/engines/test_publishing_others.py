@@ -149,6 +149,12 @@ def test_each_command_names_a_late_file_until_it_is_accepted(
     said(shlex.split(accept)[1:], 0)
     for words in commands:
         assert late.name not in said(words, 0)
+    with metastore_401.client() as client:
+        client.drop_partitions(found.name.schema, found.name.table, ["day=2"])
+    for words in commands:
+        told = said(words, 3)
+        assert f"file://{found.root}/day=2/.skipbridge_left: its partition was dropped" in told
+    assert sorted(found.places()) == ["day=1"]
 
 
 def test_the_how_to_deletes_the_listed_files_and_no_others(tmp_path: Path) -> None:
