@@ -50,10 +50,10 @@ def quick() -> list[Figure]:
     return _measured(400, 20, 100)
 
 
-def _measured(narrow: int, wide: int, remote: int) -> list[Figure]:
+def _measured(narrow: int, broad: int, remote: int) -> list[Figure]:
     spark = open_session("local[2]", settings={"spark.driver.memory": "2g"})
     try:
-        few, many = flights(narrow), _wide(wide)
+        few, many = flights(narrow), wide(broad)
         _rewritten(linked(few, _work("warm"), 10), spark)
         figures = [
             *_speed("5 columns", few, None),
@@ -91,7 +91,7 @@ def flights(count: int) -> Path:
     return _made(f"flights-{count}", count, table)
 
 
-def _wide(count: int) -> Path:
+def wide(count: int) -> Path:
     """200 columns: numbers of few and of many values, text."""
 
     def table(begin: int, rows: int, rng: np.random.Generator) -> pa.Table:
