@@ -18,7 +18,7 @@ import fastavro
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.formats.avro.container import LONGEST_DECIMAL, SIMPLE, Container, Plain
+from bridge.formats.avro.container import LONGEST_DECIMAL, MAX_BLOCK, SIMPLE, Container, Plain
 from bridge.formats.column_chunks import OTHER, Batch, ColumnChunks, declared_leaves
 from bridge.formats.lines.lines import ambiguous
 from bridge.formats.lines.recipe import Recipe
@@ -67,7 +67,7 @@ class _Avro:
             try:
                 # Numbers are read in single bytes.
                 source = pa.input_stream(open_source(storage, uri, size), buffer_size=_READ_AHEAD)
-                self._open(Container(source, size))
+                self._open(Container(source, size, MAX_BLOCK))
             except Exception as error:
                 raise self._told(error) from error
             fields = self._fields(self._schema.document, recipe)

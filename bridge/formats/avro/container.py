@@ -32,6 +32,7 @@ _MOST_VALUES = 1 << 16
 _VALUES_PER_BYTE = 64
 _MOST_OF_NO_BYTES = 1 << 20
 _SYNC = 16
+_HEADER = (b"avro.codec", b"avro.schema")
 LONGEST_DECIMAL = 64
 """Bytes of a decimal. Those of 38 digits have 16; the time of longer ones grows with the square."""
 SIMPLE: Mapping[str, int] = {
@@ -203,6 +204,7 @@ class Container:
     Args:
         source: a file object at its beginning.
         size: its bytes.
+        longest: bytes of its longest part; each is held in memory at once.
 
     Attributes:
         schema: checked.
@@ -212,18 +214,24 @@ class Container:
         zlib.error, OSError, EOFError: a block cannot be unpacked; and what the source raises.
     """
 
-    def __init__(self, source: IO[bytes], size: int) -> None:
+    def __init__(self, source: IO[bytes], size: int, longest: int | None = None) -> None:
         self._source, self._left = source, size
+        self._longest = size if longest is None else longest
         if self._take(len(MAGIC)) != MAGIC:
             raise ValueError("it does not begin as Avro files do")
         meta: dict[bytes, bytes] = {}
+        entries = 0
         while count := self._number():
             if count < 0:
                 count = -count
                 self._number()
+            entries += count
+            if entries > _MOST_VALUES:
+                raise ValueError(f"its header has {entries} entries")
             for _ in range(count):
-                key = self._take(self._number())
-                meta[key] = self._take(self._number())
+                key, value = self._part(), self._part()
+                if key in _HEADER:
+                    meta[key] = value
         self._sync = self._take(_SYNC)
         self._codec = meta.get(b"avro.codec", b"null").decode()
         if self._codec not in _UNPACK:
@@ -237,13 +245,19 @@ class Container:
         least, of_no_bytes = self.schema.shape.least, 0
         while self._left:
             rows = self._number()
-            data = _UNPACK[self._codec](self._take(self._number()))
+            data = _UNPACK[self._codec](self._part())
             if self._take(_SYNC) != self._sync:
                 raise ValueError("the marker after a block is another one")
             of_no_bytes += 0 if least else rows
             if rows < 0 or least * rows > len(data) or of_no_bytes > _MOST_OF_NO_BYTES:
                 raise ValueError(f"a block of {len(data)} bytes states {rows} rows")
             yield rows, data
+
+    def _part(self) -> bytes:
+        length = self._number()
+        if self._longest < length <= self._left:
+            raise ValueError(f"a part has {length} bytes, and at most {self._longest} are read")
+        return self._take(length)
 
     def _take(self, count: int) -> bytes:
         if not 0 <= count <= self._left:

@@ -7,6 +7,7 @@ bits a bitmap of containers of 65,536 values. The block's records are in the ord
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +22,13 @@ _WORDS = 8192
 Places = npt.NDArray[np.int64]
 
 
-def positions_of(block: LogBlock, base_instant: str) -> Places | None:
+def positions_of(block: LogBlock, base_instant: str, rows: int) -> Places | None:
     """The places of a block's records in the base file that an instant wrote, ascending.
 
     None: the block tells none, or those of another base file.
+
+    Args:
+        rows: of the base file. A few bytes may state any number of places.
 
     Errors:
         FileCorrupt.
@@ -34,7 +38,7 @@ def positions_of(block: LogBlock, base_instant: str) -> Places | None:
     if not told or not base_instant or of != base_instant:
         return None
     try:
-        return _bitmap(base64.b64decode(told, validate=True))
+        return _bitmap(base64.b64decode(told, validate=True), rows)
     except (*DAMAGE, OverflowError) as error:
         raise damage(block.uri, block.offset, f"its positions cannot be read: {error}") from error
 
@@ -57,21 +61,24 @@ class _Reader:
         return self._at == len(self._content)
 
 
-def _bitmap(content: bytes) -> Places:
+def _bitmap(content: bytes, rows: int) -> Places:
     source = _Reader(content)
     parts = [np.zeros(0, np.int64)]
+    left = max(rows, _LARGEST_ARRAY)
     for _ in range(source.one("<i8")):
         upper = source.one("<u4")
         if upper >= 1 << 31:
             raise ValueError("a position has more than 63 bits")
-        parts += [part + (upper << 32) for part in _containers(source)]
+        for part in _containers(source, left):
+            left -= len(part)
+            parts.append(part + (upper << 32))
     found = np.concatenate(parts)
     if not source.ended or (np.diff(found) <= 0).any():
         raise ValueError("they are no sorted bitmap")
     return found
 
 
-def _containers(source: _Reader) -> list[Places]:
+def _containers(source: _Reader, rows: int) -> Iterator[Places]:
     cookie = source.one("<u4")
     if cookie == _PLAIN:
         count = source.one("<u4")
@@ -85,10 +92,13 @@ def _containers(source: _Reader) -> list[Places]:
     heads = source.take("<u2", 2 * count).reshape(count, 2)
     if cookie == _PLAIN or count >= _OFFSETS_FROM:
         source.take("<u4", count)
-    found = []
+    if int(heads[:, 1].sum()) + count > rows:
+        raise ValueError("they are more than the rows of the base file")
     for (key, last), is_run in zip(heads.tolist(), runs.tolist(), strict=True):
         if is_run:
             pairs = source.take("<u2", 2 * source.one("<u2")).reshape(-1, 2).tolist()
+            if sum(more + 1 for _, more in pairs) != last + 1:
+                raise ValueError("a container has not as many values as it says")
             ranges = [np.arange(first, first + more + 1) for first, more in pairs]
             low = np.concatenate([np.zeros(0, np.int64), *ranges])
         elif last < _LARGEST_ARRAY:
@@ -99,5 +109,4 @@ def _containers(source: _Reader) -> list[Places]:
             )
         if len(low) != last + 1:
             raise ValueError("a container has not as many values as it says")
-        found.append(low + (key << 16))
-    return found
+        yield low + (key << 16)

@@ -158,6 +158,42 @@ def test_32_rows_stated_are_held_against_the_bytes_of_their_block(
         rows(avro(_FLAT, blocks))
 
 
+@pytest.mark.rule("32")
+@pytest.mark.parametrize("codec", _CODECS)
+def test_32_a_part_is_not_held_before_its_length_is_known(codec: str) -> None:
+    """A sparse file has gigabytes that no disk holds."""
+    data = b"".join(map(number, range(100)))
+    content = avro(_FLAT, [(100, _CODECS[codec](data))], codec)
+    assert len(list(fastavro.reader(Plain(Container(BytesIO(content), len(content), 1 << 16)))))
+    header = content[: content.index(b"S" * 16) + 16]
+    for start in (
+        header + number(1) + number(3 << 30),
+        b"Obj\1" + number(1) + number(3 << 30),
+        b"Obj\1" + number(1) + text(b"avro.schema") + number(3 << 30),
+    ):
+        source = Sparse(start)
+        with pytest.raises(ValueError, match="at most 65536 are read"):
+            list(Container(source, 4 << 30, 1 << 16).blocks())
+        assert source.most < 1 << 10
+    with pytest.raises(ValueError, match="header has"):
+        Container(Sparse(b"Obj\1" + number(1 << 40)), 4 << 30)
+
+
+class Sparse(BytesIO):
+    """Zeros follow the bytes.
+
+    Attributes:
+        most: the most bytes that were read at once.
+    """
+
+    most = 0
+
+    def read(self, count: int | None = -1) -> bytes:
+        assert count is not None
+        self.most = max(self.most, count)
+        return super().read(count).ljust(count, b"\0")
+
+
 def test_32_rows_of_no_bytes_have_a_limit_in_all_blocks_together() -> None:
     nothing = record("null", "null")
     assert rows(avro(nothing, [(3, b""), (2, b"")])) == [{"f0": None, "f1": None}] * 5

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import random
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,25 @@ def test_positions_that_cannot_be_read_are_an_error(slice: Slice, bad: str) -> N
     slice.log(rows("1", ("a", "x", 5), **places(0, 1)))
     with pytest.raises(FileCorrupt, match="1 records and positions of 2"):
         slice.read(EVENT)
+
+
+@pytest.mark.rule("32")
+def test_32_positions_are_held_against_the_rows_of_the_base_file(slice: Slice) -> None:
+    """Some bytes of header may state billions of positions, as runs."""
+    slice.with_base(("a", "one", 1))
+    every = pyroaring.BitMap64(range(1 << 20))
+    every.run_optimize()
+    content = every.serialize()
+    assert len(content) < 400
+    told = {**places(0), "record_positions": base64.b64encode(content).decode()}
+    slice.log(rows("1", ("a", "x", 5), **told))
+    tracemalloc.start()
+    try:
+        with pytest.raises(FileCorrupt, match="more than the rows of the base file"):
+            slice.read(EVENT)
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("seed", range(examples(20, 100, 1000)))

@@ -104,7 +104,7 @@ def read_slice(
     if not blocks:
         return found.select(wanted)
     written = "" if base is None else base[0].rpartition("_")[2].partition(".")[0]
-    places = [positions_of(block, written) for block in blocks]
+    places = [positions_of(block, written, found.num_rows) for block in blocks]
     told = _Told(rules, _keys(found, rules) if _needs_keys(places, rules) else [])
     by_place = all(each is not None for each in places)
     pairs = zip(blocks, places, strict=True)
