@@ -42,10 +42,7 @@ def rows_of(
         if sent is None:
             yield {}, rows
             continue
-        with pa.ipc.open_stream(sent) as stream:
-            batch = stream.read_next_batch()
-        batch.validate()
-        yield dict(zip(batch.schema.names, batch.columns, strict=True)), rows
+        yield unpacked(sent), rows
 
 
 def send_rows(
@@ -62,19 +59,28 @@ def send_rows(
     assert read is not None, f"{format} has no reader of rows"
     with damage_is_told(uri):
         for found, rows in read(open_planned(storage, uri, size), uri, wanted, table, **options):
-            yield rows, _packed(found) if found else None
+            yield rows, packed(found) if found else None
 
 
 _READER: ChildReader[Any] = ChildReader(send_rows)
 
 
-def _packed(found: Mapping[str, pa.Array]) -> bytes:
+def packed(found: Mapping[str, pa.Array]) -> bytes:
+    """Columns as one of Arrow's streams."""
     batch = pa.RecordBatch.from_arrays(list(found.values()), names=list(found))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
-    packed: bytes = sink.getvalue().to_pybytes()
-    return packed
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def unpacked(sent: bytes) -> dict[str, pa.Array]:
+    """The columns that `packed` made a stream of."""
+    with pa.ipc.open_stream(sent) as stream:
+        batch = stream.read_next_batch()
+    batch.validate()
+    return dict(zip(batch.schema.names, batch.columns, strict=True))
 
 
 def open_planned(storage: Storage, uri: str, size: int) -> Any:

@@ -6,7 +6,7 @@ as Avro's. Unions of more than one type besides null, and values of no bytes, ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import lru_cache
@@ -34,6 +34,8 @@ DAMAGE = (
     pa.ArrowException,
 )
 """What decoding of damaged bytes raises."""
+_LONGEST_SYMBOL = 255
+"""Characters of an enumeration's symbol, which a byte stands for."""
 _INTS = Struct(">ii")
 _INT = Struct(">i")
 _WIDE = Context(prec=100)
@@ -65,11 +67,13 @@ class RowDecoder:
     """Decodes records of one schema.
 
     Attributes:
+        lists: whether it has lists or maps, so that each byte may become an object.
         fields: name, Arrow type and conversion of each field, in order.
     """
 
     _read: Callable[..., Any]
     _parsed: Any
+    lists: bool
     fields: tuple[tuple[str, pa.DataType, Convert | None], ...]
 
     def decode(self, data: bytes | memoryview) -> dict[str, Any]:
@@ -131,7 +135,7 @@ def row_decoder(schema: str, uri: str = "") -> RowDecoder:
         raise _not_read(uri, "a list of values without a byte") from error
     except (fastavro.schema.SchemaParseException, RecursionError, *DAMAGE) as error:
         raise FileCorrupt(f"{uri}: the Avro schema is damaged: {error}", "restore it") from error
-    return RowDecoder(fastavro.schemaless_reader, checked.parsed, fields)
+    return RowDecoder(fastavro.schemaless_reader, checked.parsed, checked.shape.lists, fields)
 
 
 def record_bounds(content: memoryview) -> tuple[list[int], list[int]]:
@@ -161,9 +165,9 @@ def record_bounds(content: memoryview) -> tuple[list[int], list[int]]:
     return starts, ends
 
 
-def record_slices(content: memoryview) -> list[memoryview]:
+def record_slices(content: memoryview) -> Iterator[memoryview]:
     """The records in the content of a block of Avro data. Errors: as `record_bounds`."""
-    return [content[begin:end] for begin, end in zip(*record_bounds(content), strict=True)]
+    return (content[begin:end] for begin, end in zip(*record_bounds(content), strict=True))
 
 
 def _node(schema: Any, names: dict[str, Any], uri: str) -> tuple[pa.DataType, Convert | None]:
@@ -186,6 +190,9 @@ def _node(schema: Any, names: dict[str, Any], uri: str) -> tuple[pa.DataType, Co
     if kind == "record":
         return _record(schema, names, uri)
     if kind == "enum":
+        longest = max(map(len, schema["symbols"]), default=0)
+        if longest > _LONGEST_SYMBOL:
+            raise _not_read(uri, f"{schema['name']}, a symbol of which has {longest} characters")
         return pa.string(), None
     if kind == "fixed":
         if schema["size"] < 1:

@@ -5,7 +5,6 @@ Nothing of a block is passed over: what cannot be decoded is an error that names
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,16 +17,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from bridge.formats.avro.container import LONGEST_DECIMAL
-from bridge.formats.hudi.avro_rows import DAMAGE, record_slices, row_decoder
+from bridge.formats.avro.container import LONGEST_DECIMAL, checked_schema
+from bridge.formats.avro.skipping import count_at
+from bridge.formats.hudi.avro_rows import DAMAGE, RowDecoder, record_slices, row_decoder
 from bridge.formats.hudi.by_id import FileColumns, column_of
 from bridge.formats.hudi.fit import fit
 from bridge.formats.hudi.hfile import HFile
 from bridge.formats.hudi.log_format import BlockType, Header, LogBlock, damage
 from bridge.formats.hudi.parquet_table import parquet_table
 from bridge.formats.hudi.times import Times, repair_times, times_of_columns
+from bridge.formats.rows import Rows
+from bridge.formats.rows_in_child import packed, unpacked
 from bridge.kernel.errors import FileCorrupt, UnsupportedTable
-from bridge.storage.child import storage_in_memory
+from bridge.storage.child import ChildReader, storage_in_memory
+from bridge.storage.port import Storage
 from bridge.storage.reading.source import is_passing
 
 _INTS = Struct(">ii")
@@ -36,6 +39,10 @@ _HFILE_KEY = "key"
 _WIDE = Context(prec=100)
 _DECIMAL_SCALE = 15
 _DELETES_VERSION = 3
+_PIECE = 256 << 10
+"""Bytes of records that are objects at once."""
+_MOST, _PER_BYTE = 512 << 20, 32
+"""Bytes that a block's rows may take, and for each byte of it."""
 _WRAPPERS = ("Boolean", "Int", "Long", "Float", "Double", "Bytes", "String", "Date", "Decimal")
 _MORE_WRAPPERS = ("TimeMicros", "TimestampMicros")
 _TYPES = {"Boolean": "boolean", "Int": "int", "Float": "float", "Double": "double"}
@@ -74,7 +81,7 @@ def field_names(block: LogBlock) -> frozenset[str]:
         FileCorrupt: it does not.
     """
     with _damage_is_told(block):
-        fields = json.loads(block.text(Header.SCHEMA))["fields"]
+        fields = checked_schema(block.text(Header.SCHEMA)).document["fields"]
         return frozenset(field["name"].lower() for field in fields)
 
 
@@ -100,46 +107,98 @@ def rows_of(
             f"{block.uri}: the log block at byte {block.offset} holds partial updates",
             "compact the table, or read it with the engine",
         )
-    keys: list[bytes] = []
+    own = [column_of(by_id, field.name) for field in schema]
+    batches: list[pa.RecordBatch] = []
     with _damage_is_told(block):
-        match block.type:
-            case BlockType.PARQUET_DATA:
-                content = bytes(block.content)
-                return parquet_table(
-                    storage_in_memory(content), block.uri, len(content), schema, by_id, times
-                )
-            case BlockType.AVRO_DATA:
-                records: Sequence[bytes | memoryview] = record_slices(block.content)
-            case BlockType.HFILE_DATA:
-                entries = list(HFile.parse(block.content, block.uri).scan())
-                records = [value for _, value in entries]
-                keys = [key for key, _ in entries]
-            case _:
-                raise UnsupportedTable(
-                    f"{block.uri}: the log block at byte {block.offset} is of the type "
-                    f"{block.type.name}, which holds no rows",
-                    "compact the table, or upgrade",
-                )
+        if block.type is BlockType.PARQUET_DATA:
+            content = bytes(block.content)
+            return parquet_table(
+                storage_in_memory(content), block.uri, len(content), schema, by_id, times
+            )
         decoder = row_decoder(block.text(Header.SCHEMA), block.uri)
-        decoded = [decoder.decode(record) for record in records]
-        for key, row in zip(keys, decoded, strict=False):
-            if row.get(_HFILE_KEY) == "":
-                row[_HFILE_KEY] = key.decode()
-        own = [column_of(by_id, field.name) for field in schema]
-        found = decoder.columns(decoded, [column.name for column in own if column is not None])
-    if times:
-        pairs = zip(own, schema, strict=True)
-        times = times_of_columns(
-            times, {column.name: field.type for column, field in pairs if column}
-        )
-    found = {n: repair_times(a, times.get(n.lower()), n, block.uri) for n, a in found.items()}
-    columns = [
-        fit(found[column.name], field.type, field.name, block.uri, column)
-        if column is not None and column.name in found
-        else pa.nulls(len(decoded), field.type)
-        for field, column in zip(schema, own, strict=True)
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
+        if times:
+            pairs = zip(own, schema, strict=True)
+            times = times_of_columns(
+                times, {column.name: field.type for column, field in pairs if column}
+            )
+        left = _MOST + _PER_BYTE * len(block.content)
+        names = [column.name for column in own if column is not None]
+        for found, rows in _pieces(block, decoder, names):
+            held = {
+                n: repair_times(a, times.get(n.lower()), n, block.uri) for n, a in found.items()
+            }
+            columns = [
+                fit(held[column.name], field.type, field.name, block.uri, column)
+                if column is not None and column.name in held
+                else pa.nulls(rows, field.type)
+                for field, column in zip(schema, own, strict=True)
+            ]
+            batches.append(pa.RecordBatch.from_arrays(columns, schema=schema))
+            left -= batches[-1].nbytes
+            if left < 0:
+                raise ValueError(f"its {len(block.content)} bytes become too many")
+    return pa.Table.from_batches(batches, schema)
+
+
+def _pieces(block: LogBlock, decoder: RowDecoder, names: Sequence[str]) -> Iterator[Rows]:
+    """The columns of some records at a time, for records become objects of many times their bytes.
+
+    A large record with lists is decoded in a child process: each byte may become an object.
+    """
+    piece: list[dict[str, Any]] = []
+    size = 0
+    for record, key in _records(block):
+        if size + len(record) > _PIECE and piece:
+            yield decoder.columns(piece, names), len(piece)
+            piece, size = [], 0
+        if len(record) > _PIECE and decoder.lists:
+            sent = bytes(record)
+            packed = _LARGE.read(
+                storage_in_memory(sent), block.uri, len(sent), block.text(Header.SCHEMA), key, names
+            )
+            yield unpacked(packed), 1
+            continue
+        piece.append(_row(decoder, record, key))
+        size += len(record) + _INTS.size
+    if piece:
+        yield decoder.columns(piece, names), len(piece)
+
+
+def _records(block: LogBlock) -> Iterator[tuple[bytes | memoryview, bytes]]:
+    """The records of a block, each with its key in an HFile."""
+    match block.type:
+        case BlockType.AVRO_DATA:
+            yield from ((record, b"") for record in record_slices(block.content))
+        case BlockType.HFILE_DATA:
+            for key, record in HFile.parse(block.content, block.uri).scan():
+                yield record, key
+        case _:
+            raise UnsupportedTable(
+                f"{block.uri}: the log block at byte {block.offset} is of the type "
+                f"{block.type.name}, which holds no rows",
+                "compact the table, or upgrade",
+            )
+
+
+def _row(decoder: RowDecoder, record: bytes | memoryview, key: bytes) -> dict[str, Any]:
+    row = decoder.decode(record)
+    if key and row.get(_HFILE_KEY) == "":
+        row[_HFILE_KEY] = key.decode()
+    return row
+
+
+def read_large(
+    storage: Storage, uri: str, size: int, schema: str, key: bytes, names: Sequence[str]
+) -> bytes:
+    """Runs in the child: the columns of one record, which is all of the file."""
+    decoder = row_decoder(schema, uri)
+    try:
+        return packed(decoder.columns([_row(decoder, storage.read(uri), key)], names))
+    except DAMAGE as error:
+        raise FileCorrupt(f"a record is damaged: {error}", "restore it") from error
+
+
+_LARGE: ChildReader[bytes] = ChildReader(read_large)
 
 
 def deletes_of(block: LogBlock) -> list[DeleteRecord]:
@@ -157,16 +216,21 @@ def deletes_of(block: LogBlock) -> list[DeleteRecord]:
         data = bytes(block.content[_INTS.size :])
         if length != len(data):
             raise ValueError("its keys are not as long as it says")
-        source = BytesIO(data)
-        found: Any = fastavro.schemaless_reader(
-            source, _delete_schema(), None, return_record_name=True
-        )
-        if source.tell() != len(data):
+        source, schema = BytesIO(data), _deletion_schema()
+        found: list[DeleteRecord] = []
+        count, at = count_at(data, 0)
+        while count:
+            source.seek(at)
+            for _ in range(count):
+                record = fastavro.schemaless_reader(source, schema, None, return_record_name=True)
+                found.append(_delete(record))
+            count, at = count_at(data, source.tell())
+        if at != len(data):
             raise ValueError("it is longer than its keys")
-        return [_delete(record) for record in found["deleteRecordList"]]
+        return found
 
 
-def _delete(record: dict[str, Any]) -> DeleteRecord:
+def _delete(record: Any) -> DeleteRecord:
     key = record["recordKey"]
     if key is None:
         raise ValueError("it has a deletion without a key")
@@ -194,6 +258,14 @@ def _single(wrapped: Any) -> Wrapped | None:
             raise ValueError(f"a decimal has {len(value)} bytes")
         value = Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-_DECIMAL_SCALE, _WIDE)
     return Wrapped(kind, value)
+
+
+@cache
+def _deletion_schema() -> Any:
+    """Of one record of the list."""
+    import fastavro
+
+    return fastavro.parse_schema(_delete_schema()["fields"][0]["type"]["items"])
 
 
 @cache
