@@ -282,5 +282,11 @@ def _flag(properties: Mapping[str, str], key: str, default: bool = False) -> boo
 
 
 def _under(directory: str, name: str) -> str:
+    """Errors: UnsupportedTable: the name leads out of the directory."""
     name = name.strip("/")
+    if ".." in name.split("/") or "\0" in name:
+        raise UnsupportedTable(
+            f"the timeline {directory}/{name!r} is outside the table",
+            "check hoodie.timeline.path, hoodie.timeline.history.path and hoodie.archivelog.folder",
+        )
     return f"{directory}/{name}" if name else directory

@@ -428,18 +428,6 @@ def test_fields_that_rows_are_merged_by_are_spelled_as_in_the_schema(tmp_path: P
 
 
 @VERSIONS
-@pytest.mark.parametrize("partition", ["../other", "p/../../other", ".."])
-def test_partitions_outside_the_table(tmp_path: Path, version: int, partition: str) -> None:
-    table = HudiTable(tmp_path / "t", version)
-    table.commit("1", [table.base(partition, "a", "1")])
-    view = FileSystemView.open(LocalStorage(), table.uri)
-    with pytest.raises(FileCorrupt, match="outside"):
-        view.slices()
-    with pytest.raises(FileCorrupt, match="outside"):
-        view.slices(files=FileListing.of(table.listing()))
-
-
-@VERSIONS
 def test_a_commit_that_names_a_file_of_another_kind(tmp_path: Path, version: int) -> None:
     table = HudiTable(tmp_path / "t", version)
     odd = table.base("p", "a", "1")

@@ -125,7 +125,7 @@ def data_files(
     """
     distinct = tuple(sorted(set(partitions)))
     for path in distinct:
-        if ".." in path and ".." in path.split("/"):
+        if "\0" in path or (".." in path and ".." in path.split("/")):
             raise FileCorrupt(
                 f"the partition {path!r} is outside the table", "restore the file that names it"
             )

@@ -248,7 +248,10 @@ def _manifest(storage: Storage, directory: str) -> tuple[str, ...]:
     uri = f"{directory}/manifest_{newest}"
     try:
         found: Any = json.loads(storage.read(uri))
-        return tuple(f"{directory}/{each['fileName']}" for each in found["files"])
+        files = [each["fileName"] for each in found["files"]]
+        if outside := [name for name in files if "/" in name]:
+            raise ValueError(f"{outside[0]!r} is outside of its directory")
+        return tuple(f"{directory}/{name}" for name in files)
     except (ValueError, KeyError, TypeError) as error:
         raise _corrupt(uri, error) from error
 
