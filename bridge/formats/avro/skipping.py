@@ -27,17 +27,29 @@ def require_few(schema: Any, data: bytes, at: int = 0) -> None:
         ValueError: beyond a million there are more of them than one in 24 bytes, or the data is
             damaged. IndexError: it is cut.
     """
-    if len(data) <= _FEW:
-        return
-    total, most = 0, _FEW + len(data) // _BYTES_OF_ONE
+    Few().add(schema, data, at)
 
-    def count(more: int) -> None:
-        nonlocal total
-        total += more
-        if total > most:
-            raise ValueError(f"{len(data)} bytes state {total} values")
 
-    skipper(schema, {}, count)(data, at)
+class Few:
+    """`require_few` for records that are held together: it counts them all as one."""
+
+    def __init__(self) -> None:
+        self._bytes = self._values = 0
+        self._schema: Any = None
+        self._skip: Skip = lambda data, at: at
+
+    def add(self, schema: Any, data: bytes, at: int = 0) -> None:
+        """One more record. Errors: as `require_few`."""
+        self._bytes += len(data)
+        if self._bytes > _FEW:
+            if schema is not self._schema:
+                self._schema, self._skip = schema, skipper(schema, {}, self._count)
+            self._skip(data, at)
+
+    def _count(self, more: int) -> None:
+        self._values += more
+        if self._values > _FEW + self._bytes // _BYTES_OF_ONE:
+            raise ValueError(f"{self._bytes} bytes state {self._values} values")
 
 
 def number_at(data: bytes, at: int) -> tuple[int, int]:

@@ -261,6 +261,24 @@ def test_32_the_body_of_an_instant_does_not_become_more_than_it_is(
 
 
 @pytest.mark.rule("32")
+def test_32_records_that_are_held_together_count_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(skipping, "_FEW", 1 << 10)
+    schema = checked_schema(json.dumps(record(_OBJECTS))).parsed
+    zeros, sound = number(500) + bytes(501), number(1) + b"\2" + number(7) + b"\0"
+    few = skipping.Few()
+    for _ in range(2):
+        few.add(schema, zeros)
+    with pytest.raises(ValueError, match="bytes state"):
+        for _ in range(3):
+            few.add(schema, zeros)
+    few = skipping.Few()
+    for _ in range(900):
+        few.add(schema, sound)
+    with pytest.raises(IndexError):
+        few.add(schema, number(1))
+
+
+@pytest.mark.rule("32")
 def test_32_any_bytes_end_in_rows_or_an_error() -> None:
     """Random changes of whole files, of a schema with lists, maps, unions and named types."""
     schema = record(

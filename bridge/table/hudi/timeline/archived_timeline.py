@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from bridge.formats.avro.container import checked_schema
-from bridge.formats.avro.skipping import require_few
+from bridge.formats.avro.skipping import Few
 from bridge.formats.hudi.avro_rows import DAMAGE, record_slices, row_decoder
 from bridge.formats.hudi.log_format import BlockType, Header, read_logs
 from bridge.formats.rows_in_child import rows_of
@@ -206,7 +206,7 @@ def _log_entries(storage: Storage, directory: str) -> Iterator[dict[str, Any]]:
 
 
 def _entries_of(storage: Storage, uri: str, size: int) -> list[dict[str, Any]]:
-    found = []
+    found, few = [], Few()
     for block in read_logs(storage, [(uri, size)]):
         if block.type is not BlockType.AVRO_DATA:
             continue
@@ -214,7 +214,7 @@ def _entries_of(storage: Storage, uri: str, size: int) -> list[dict[str, Any]]:
         decoder = row_decoder(schema, uri)
         try:
             for each in record_slices(block.content):
-                require_few(checked_schema(schema).parsed, bytes(each))
+                few.add(checked_schema(schema).parsed, bytes(each))
                 found.append(decoder.decode(each))
         except DAMAGE as error:
             raise _corrupt(uri, error) from error
