@@ -1,8 +1,11 @@
-"""Nothing outside of a Hudi table's directory is read or planned, whatever its files name."""
+"""Nothing outside of a Hudi table's directory is read or planned, whatever its files name, and no
+body of an instant that is too large to be held.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -52,3 +55,14 @@ def test_an_archive_that_names_a_file_outside(tmp_path: Path, name: object) -> N
     view = FileSystemView.open(LocalStorage(), table.uri)
     with pytest.raises(FileCorrupt, match="archived timeline cannot be read"):
         view.archived()
+
+
+@VERSIONS
+@pytest.mark.rule("32")
+def test_32_a_body_that_states_gigabytes_is_not_read(tmp_path: Path, version: int) -> None:
+    table = HudiTable(tmp_path / "t", version)
+    path = table.commit("1", [table.base("p", "a", "1")])
+    os.truncate(path, 1 << 40)  # of which the disk has none
+    view = FileSystemView.open(LocalStorage(), table.uri)
+    with pytest.raises(FileCorrupt, match=rf"{path.name} has {1 << 40} bytes"):
+        view.slices()

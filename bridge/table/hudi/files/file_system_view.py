@@ -376,7 +376,7 @@ class FileSystemView:
         chosen = list(instants)
         with self._lock:
             missing = [i for i in chosen if i.name not in self._bodies]
-            contents = self.read_all([self.timeline.uri_of(i) for i in missing])
+            contents = self.read_all(self.timeline.uris_of(missing))
             for instant, content in zip(missing, contents, strict=True):
                 self._bodies[instant.name] = read_commit(content, self.timeline.uri_of(instant))
             return [self._bodies[i.name] for i in chosen]
@@ -495,7 +495,7 @@ class FileSystemView:
         with self._lock:
             if self._rolled_back is None:
                 instants = self.timeline.of("rollback", "restore")
-                contents = self.read_all([self.timeline.uri_of(i) for i in instants])
+                contents = self.read_all(self.timeline.uris_of(instants))
                 found = [
                     read_rollback(content, self.timeline.uri_of(instant)).instants
                     for instant, content in zip(instants, contents, strict=True)
@@ -563,7 +563,7 @@ class FileSystemView:
 
     def _clean(self, instant: Instant) -> CleanMetadata:
         if instant.completed:
-            uri = self.timeline.uri_of(instant)
+            (uri,) = self.timeline.uris_of([instant])
             return read_clean(self.storage.read(uri), uri)
         # A pending clean may have deleted all that it plans to delete.
         name = f"{instant.requested}.clean.requested"

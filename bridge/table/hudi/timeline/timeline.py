@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from bridge.kernel.errors import UnsupportedTable
+from bridge.kernel.errors import FileCorrupt, UnsupportedTable
 from bridge.storage.port import Storage
 from bridge.table.hudi.table_config import HudiTableConfig
 from bridge.table.hudi.timeline.instant import Instant, State, parse_instant
 
+_LARGEST_BODY = 1 << 30
+"""Bytes. That of a commit of a million files has half of it."""
 _COMMITS = frozenset({"commit", "deltacommit", "replacecommit"})
 
 
@@ -76,6 +78,17 @@ class HudiTimeline:
     def uri_of(self, instant: Instant) -> str:
         """Where an instant's body is."""
         return f"{self.uri}/{instant.name}"
+
+    def uris_of(self, instants: Sequence[Instant]) -> list[str]:
+        """Where bodies are that will be held. Errors: FileCorrupt: one is too large."""
+        for each in instants:
+            if each.size > _LARGEST_BODY:
+                raise FileCorrupt(
+                    f"{self.uri_of(each)} has {each.size} bytes, and at most {_LARGEST_BODY} are "
+                    "read",
+                    "restore the file, or roll the instant back with Hudi's CLI",
+                )
+        return [self.uri_of(each) for each in instants]
 
 
 def load_timeline(storage: Storage, config: HudiTableConfig) -> HudiTimeline:
