@@ -12,10 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from bridge.formats.avro import skipping
 from bridge.formats.hudi import log_records
 from bridge.formats.hudi.log_format import BlockType, Header, LogBlock, parse_blocks
 from bridge.formats.hudi.log_records import deletes_of, field_names, rows_of
 from bridge.kernel.errors import BridgeError, FileCorrupt, FileUnreadable, UnsupportedTable
+from bridge.table.hudi.files import column_bounds, metadata_table
 from tests.support.hudi_writer import avro_block, hfile_block, log_block
 from tests.tiers import examples, seed
 from tests.unit.file_formats.test_avro_container import number, record, text
@@ -138,6 +140,21 @@ def test_32_rows_of_a_block_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(log_records, "_PER_BYTE", 0)
     with pytest.raises(FileCorrupt, match="become too many"):
         rows_of(packed, columns)
+
+
+def test_32_a_record_of_the_metadata_table_has_few_values_for_its_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A block of an HFile unpacks a thousandfold, and each zero would become an item."""
+    monkeypatch.setattr(skipping, "_FEW", 1 << 14)
+    zeros = number(_MANY) + bytes(_MANY + 1)
+    reads = (
+        lambda: column_bounds._record(json.dumps(record(_ITEMS)), zeros, "file:/h"),
+        lambda: metadata_table._apply({}, [(b"p", zeros)], json.dumps(record(_ITEMS)), "file:/h"),
+    )
+    for read in reads:
+        with pytest.raises(FileCorrupt, match=f"{len(zeros)} bytes state"):
+            read()
 
 
 @pytest.mark.parametrize("schema", ["[" * 5000, '{"fields":' * 5000, "7", '{"type":"record"}'])

@@ -32,6 +32,7 @@ import pyarrow as pa
 from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import ColumnStatistics
 from bridge.formats.avro.container import checked_schema
+from bridge.formats.avro.skipping import require_few
 from bridge.formats.hudi.avro_rows import DAMAGE
 from bridge.formats.hudi.hfile import HFile
 from bridge.formats.hudi.index_keys import column_statistics_key
@@ -255,6 +256,7 @@ def _record(schema: str, value: bytes, uri: str) -> dict[str, Any]:
 
     try:
         parsed = checked_schema(schema).parsed
+        require_few(parsed, value)
         row: Any = fastavro.schemaless_reader(BytesIO(value), parsed, None, return_record_name=True)
         if row["type"] != _TYPE:
             raise ValueError(f"a record has the type {row['type']}")
