@@ -198,15 +198,13 @@ def _end_of_block(data: bytes, start: int) -> int | None:
     if agrees:
         raise _Damaged("no other block follows it")
     # The next block may begin in the last bytes that this one claims.
-    inner = data.find(MAGIC, at, end + len(MAGIC) - 1)
-    if inner < 0:
-        raise _Damaged("its two lengths differ")
-    if not follower or follower == MAGIC:
+    torn = data.find(MAGIC, at, end + len(MAGIC) - 1) >= 0
+    if torn and (not follower or follower == MAGIC):
         # Either this block ends here, or a later one does whose magic stands in between.
-        while inner >= 0 and copy != end - inner - _LONG.size:
-            inner = data.find(MAGIC, inner + 1, end)
-        if inner < 0:
-            raise _Damaged("its two lengths differ")
+        inner = end - _LONG.size - copy
+        torn = at <= inner <= end - len(MAGIC) and data.startswith(MAGIC, inner)
+    if not torn:
+        raise _Damaged("its two lengths differ")
     return None
 
 
@@ -316,15 +314,15 @@ def blocks_in_merge_order(
 def _compacted(found: dict[str, list[LogBlock]]) -> list[LogBlock]:
     replaced: dict[str, str] = {}
     compactions: list[str] = []
-    order: list[str] = []
+    order: dict[str, None] = {}
     for instant in reversed(found):
         times = found[instant][0].header.get(Header.COMPACTED_BLOCK_TIMES)
         final = replaced.get(instant, instant)
         if times is not None:
             compactions.append(final)
             replaced.update((original, final) for original in times.split(","))
-        elif final not in order:
-            order.append(final)
+        else:
+            order.setdefault(final)
     for instant in compactions:
         if instant not in order:
             # Hudi would leave the block out; its rows would be lost without a word.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -216,3 +217,44 @@ def test_log_compaction_without_its_blocks_is_never_dropped() -> None:
 def test_change_data_blocks_are_ignored() -> None:
     cdc = log_block(BlockType.CDC_DATA, {Header.INSTANT_TIME: "2"})
     assert order(block("1"), cdc) == ["1"]
+
+
+@pytest.mark.parametrize("count", [500, 1000])
+def test_blocks_that_claim_all_that_follows_cost_in_proportion(count: int) -> None:
+    """Each ends where the last one does, whose length alone is right."""
+    size = len(MAGIC) + 8
+    total = count * size + 30
+    data = bytearray()
+    for n in range(count):
+        data += MAGIC + struct.pack(">q", total - (n + 1) * size)
+    data = data.ljust(total - 8, b"\0") + struct.pack(">q", total - (count - 1) * size - 8)
+
+    class Counted(bytes):
+        looks = 0
+
+        def find(self, *wanted: Any) -> int:
+            Counted.looks += 1
+            return super().find(*wanted)
+
+    with pytest.raises(UnsupportedTable, match=rf"at byte {(count - 1) * size} has version 0"):
+        parse_blocks(Counted(data), URI)
+    assert count < Counted.looks < 4 * count
+
+
+def test_blocks_of_many_instants_cost_in_proportion() -> None:
+    class Counted(str):
+        __slots__ = ()
+        looks = 0
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            Counted.looks += 1
+            return str.__eq__(self, other)
+
+    count = 500
+    blocks = [
+        LogBlock(URI, n, BlockType.DELETE, {Header.INSTANT_TIME: Counted(n)}, memoryview(b""))
+        for n in range(count)
+    ]
+    assert blocks_in_merge_order(blocks, lambda instant: True) == blocks
+    assert Counted.looks < 8 * count

@@ -17,11 +17,13 @@ storage.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from io import BytesIO
+from re import Match
 from re import compile as pattern
 from typing import Any
 
@@ -211,17 +213,21 @@ def metadata_slices(listing: FileTable, own: HudiTimeline, completes: bool) -> l
         uri.rpartition("/")[2]: (uri, size)
         for uri, size in zip(listing.paths.to_pylist(), listing.sizes.tolist(), strict=True)
     }
-    bases = [(m, files[n]) for n in files if (m := _BASE.fullmatch(n)) and _committed(own, m[2])]
-    logs = [(m, files[n]) for n in files if (m := _LOG.fullmatch(n))]
-    logs.sort(key=lambda log: (log[0][2], int(log[0][3]), log[0][4] or ""))
+    bases: dict[str, list[tuple[str, tuple[str, int]]]] = defaultdict(list)
+    logs: dict[str, list[tuple[Match[str], tuple[str, int]]]] = defaultdict(list)
+    for name, file in files.items():
+        if (match := _BASE.fullmatch(name)) and _committed(own, match[2]):
+            bases[match[1]].append((match[2], file))
+        elif match := _LOG.fullmatch(name):
+            logs[match[1]].append((match, file))
     found = []
-    for group in sorted({match[1] for match, _ in (*bases, *logs)}):
-        held = ((m[2], file) for m, file in bases if m[1] == group)
-        start, base = max(held, default=("", None))
+    for group in sorted({*bases, *logs}):
+        start, base = max(bases[group], default=("", None))
+        later = sorted(logs[group], key=lambda log: (log[0][2], int(log[0][3]), log[0][4] or ""))
         chosen = [
             file
-            for m, file in logs
-            if m[1] == group and (_follows(own, m[2], start) if completes else m[2] >= start)
+            for m, file in later
+            if (_follows(own, m[2], start) if completes else m[2] >= start)
         ]
         found.append(MetadataSlice(start, base, tuple(chosen)))
     return found
