@@ -5,6 +5,7 @@ Arguments: the metastore's URI, its jars (parted by commas), a scratch directory
 there are none, each line of the standard input is one. In a query, ``pause(x, 'DIRECTORY')`` is x,
 makes ``DIRECTORY/begun``, and goes on as soon as there is ``DIRECTORY/go``. A line
 ``insertInto MODE TABLE QUERY`` writes the rows of a query as a DataFrame, mode append or overwrite.
+A query that fails is answered by its error.
 """
 
 from __future__ import annotations
@@ -42,12 +43,18 @@ def main(uri: str, jars: str, scratch: str, *queries: str) -> None:
     rows: list[list[object]]
     for query in queries or sys.stdin:
         word, *rest = query.split(maxsplit=3)
-        if word == "insertInto":
-            mode, table, source = rest
-            session.sql(source).write.mode(mode).insertInto(table)
-            rows = []
-        else:
-            rows = [list(row) for row in session.sql(query).collect()]
+        try:
+            if word == "insertInto":
+                mode, table, source = rest
+                session.sql(source).write.mode(mode).insertInto(table)
+                rows = []
+            else:
+                rows = [list(row) for row in session.sql(query).collect()]
+        except Exception as error:
+            if queries:
+                raise
+            print("error", json.dumps(str(error)), flush=True)
+            continue
         print("answer", json.dumps(rows), flush=True)
     session.stop()
 

@@ -64,6 +64,8 @@ class RunningSpark:
         for line in self._process.stdout:
             if line.startswith("answer "):
                 return [tuple(row) for row in json.loads(line.removeprefix("answer "))]
+            if line.startswith("error "):
+                raise AssertionError(json.loads(line.removeprefix("error ")))
         self._log.seek(0)
         raise AssertionError(self._log.read()[-3000:])
 

@@ -234,13 +234,13 @@ _STORED = {"int32": "integer", "int64": "bigint", "float": "real", "date32[day]"
 _STORED |= {"timestamp[us]": "timestamp(6)", "string": "varchar", "bool": "boolean"}
 
 
-def cast_rows(stack: Stack, stored: pa.Array, type: str) -> list[list[Any]]:
-    """The file's values cast to the table's type, as Trino casts; NULL is the last one's."""
+def cast_rows(stack: Stack, stored: pa.Array, type: str, rows: int = ROWS) -> list[list[Any]]:
+    """The file's values cast to the table's type, as Trino casts; the others are NULL."""
     held = _STORED.get(str(stored.type), str(stored.type)).replace("decimal128", "decimal")
     texts = [str(value) for value in stored.to_pylist()]
     casts = [f"CAST(CAST('{t}' AS {held}) AS {_ENGINE.get(type, type)})" for t in texts]
     (found,) = stack.query(f"SELECT {', '.join(casts)}")
-    return [[n, value] for n, value in enumerate([*found, *[None] * (ROWS - len(texts))])]
+    return [[n, value] for n, value in enumerate([*found, *[None] * (rows - len(texts))])]
 
 
 def literals(stored: pa.Array, shown: list[list[Any]]) -> list[str]:
@@ -268,8 +268,8 @@ def found(stack: Stack, table: str, column: str, type: str, literals: list[str])
     assert not lost, lost
 
 
-AVRO = ("int_grown", "float_double", "int_string", "few_shrunk", "short", "short_between", "char",
-        "string_date")  # fmt: skip
+AVRO = ("int_grown", "int_between", "int_double", "int_float", "long_double", "float_double",
+        "int_string", "few_shrunk", "short", "short_between", "char", "string_date")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", AVRO)
@@ -286,7 +286,8 @@ def test_avro_is_read_by_the_tables_schema(stack: Stack, tmp_path: Path, name: s
     if isinstance(shown, str):
         assert stock == "error" or "column 'c'" in shown or "TYPE_MISMATCH" in shown, shown
     else:
-        assert repr(shown) == repr(stock)
+        cast = answer(cast_rows, stack, stored, type, len(values))
+        assert repr(shown) in (repr(stock), repr(cast)), (shown, stock, cast)
         found(stack, f"laws.types_avro_{name}", "c", type, literals(stored, shown))
 
 
@@ -338,6 +339,8 @@ def test_columns_that_the_partition_lacks_or_has_elsewhere(
         ("parquet", "float_double", "> 1e0", 1),
         ("orc", "int_grown", "= 7", 1),
         ("orc", "finer", "> 7.00", 0),
+        # Hive takes a float's shortest text for the double, and the index is of all engines.
+        ("orc", "float_double", "> 1e0", ROWS),
     ],
 )
 def test_files_are_skipped_all_the_same(

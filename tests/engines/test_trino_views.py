@@ -157,6 +157,42 @@ def test_comments_views_and_versions(stack: Stack, commented: Path) -> None:
     conventions(stack)
 
 
+@pytest.mark.rule("36")
+def test_36_filters_by_names_of_relations_that_cannot_be_read(
+    stack: Stack, commented: Path
+) -> None:
+    """As tools send them: what can be told of the others is told."""
+    with MetastoreClient(stack.metastore_uri) as client:
+        client.create_database("filtered")
+        for name in ("t", "trinos", "hives", "broken"):
+            found = client.get_table("commented", name)
+            found.dbName = "filtered"
+            client.create_table(found)
+        found = client.get_table("filtered", "t")
+        found.tableName = "iceberg"
+        found.parameters = {**found.parameters, "table_type": "ICEBERG"}
+        client.create_table(found)
+    names = ("t", "trinos", "hives", "broken", "iceberg", "none")
+    sources = {
+        "information_schema.tables": ("table_schema", "table_name"),
+        "information_schema.columns": ("table_schema", "table_name"),
+        "system.jdbc.tables": ("table_schem", "table_name"),
+        "system.jdbc.columns": ("table_schem", "table_name"),
+        "system.metadata.table_comments": ("schema_name", "table_name"),
+    }
+    for source, (schema, table) in sources.items():
+        whole = f"SELECT DISTINCT {table} FROM {source} WHERE {schema} = 'filtered'"
+        if not source.startswith("information"):
+            catalog = "catalog_name" if "comments" in source else "table_cat"
+            whole += f" AND {catalog} = 'bridge'"
+        every = {name for (name,) in stack.query(whole)}
+        assert {"t", "trinos"} <= every <= {*names}, source
+        for asked in (*((name,) for name in names), names, ("iceberg", "hives"), ("t", "broken")):
+            listed = ", ".join(f"'{name}'" for name in asked)
+            told = {name for (name,) in stack.query(f"{whole} AND {table} IN ({listed})")}
+            assert told == every & {*asked}, (source, asked)
+
+
 def test_numbers_without_sign(stack: Stack, commented: Path) -> None:
     numbers_without_sign(stack)
 
