@@ -5,7 +5,7 @@ Arguments: the metastore's URI, its jars (parted by commas), a scratch directory
 there are none, each line of the standard input is one. In a query, ``pause(x, 'DIRECTORY')`` is x,
 makes ``DIRECTORY/begun``, and goes on as soon as there is ``DIRECTORY/go``. A line
 ``insertInto MODE TABLE QUERY`` writes the rows of a query as a DataFrame, mode append or overwrite.
-A query that fails is answered by its error.
+A query after ``try`` is answered by its error if it fails; any other ends the process.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ def main(uri: str, jars: str, scratch: str, *queries: str) -> None:
     session.udf.register("pause", pause, "bigint")
     rows: list[list[object]]
     for query in queries or sys.stdin:
+        tried, query = query.startswith("try "), query.removeprefix("try ")
         word, *rest = query.split(maxsplit=3)
         try:
             if word == "insertInto":
@@ -51,7 +52,7 @@ def main(uri: str, jars: str, scratch: str, *queries: str) -> None:
             else:
                 rows = [list(row) for row in session.sql(query).collect()]
         except Exception as error:
-            if queries:
+            if not tried:
                 raise
             print("error", json.dumps(str(error)), flush=True)
             continue

@@ -178,7 +178,7 @@ def engines(
             stock_trino, sql.replace(f" {SCHEMA}.", f" hive.{SCHEMA}."), "hive"
         ),
         "hive": lambda sql: hiveserver2.query(sql, FETCH),
-        "spark": own_spark.ask,
+        "spark": lambda sql: own_spark.ask(f"try {sql}"),
     }
 
 
