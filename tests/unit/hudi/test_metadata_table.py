@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import tracemalloc
 import zlib
 from collections.abc import Mapping
@@ -354,6 +355,15 @@ def test_a_file_of_the_metadata_table_that_is_missing_is_told(lake: Lake) -> Non
     lake.meta(time(40), added("p=1", d=40), newest, time(44))
     assert lake.read() == {"p=1": {"a": 10, "b": 20, "c": 30, "d": 40}}
     assert without(f"*_{newest}.hfile") == "has a metadata table without its newest HFile"
+
+
+@pytest.mark.rule("32")
+def test_32_logs_that_state_gigabytes_are_no_listing(lake: Lake) -> None:
+    base = lake.build({ALL: {"p": 0}, "p": {"a": 1}})
+    lake.commit(1, {ALL: {"p": 0}, "p": {"b": 2}}, base)
+    (log,) = lake.files.glob(".*.log.*")
+    os.truncate(log, 1 << 40)  # of which the disk has none
+    assert lake.read() == f"has a metadata table whose logs of files have {1 << 40:,} bytes"
 
 
 def test_a_record_of_another_type_is_damage(lake: Lake) -> None:

@@ -58,6 +58,8 @@ _TIME = 17
 _FIRST_OF_BUILD = "010"
 _BEFORE_ALL = "0" * (_TIME - 3)
 _DELETED = -1
+_MOST_LOG_BYTES = 1 << 30
+"""They are held at once, and Hudi compacts them every few commits."""
 
 _Files = dict[str, int]
 """Size by name; `_DELETED` if only the deletion is known."""
@@ -115,6 +117,8 @@ def read_file_listing(
         found = missing or _slice(listing.result(), instants, timeline, config.completes)
         if isinstance(found, Incomplete):
             return found
+        if (size := sum(size for _, size in found.logs)) > _MOST_LOG_BYTES:
+            return Incomplete(f"has a metadata table whose logs of files have {size:,} bytes")
         hfile = None
         if found.base is not None:
             hfile = threads.submit(HFile.open, storage, *found.base)
