@@ -163,7 +163,7 @@ def check_directory(location: str) -> None:
     path = Path(location.removeprefix("file://"))
     try:
         directory = stat.S_ISDIR(path.stat().st_mode)
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, UnicodeEncodeError):
         near = difflib.get_close_matches(path.name, _directories(path.parent), n=1)
         raise TableNotFound(
             f"there is no directory {path}",

@@ -112,6 +112,9 @@ def parse_where(text: str, dialect: str = "trino") -> tuple[Expression, tuple[st
         expression = parser.condition(tree)
     except RecursionError:
         raise InvalidPredicate("the condition is nested too deeply", "simplify it") from None
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        raise InvalidPredicate(f"{half!r} is half of a character", "write it in whole") from None
     return expression, tuple(dict.fromkeys(parser.dropped))
 
 

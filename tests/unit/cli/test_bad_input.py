@@ -20,7 +20,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bridge.app.cli.main import cli
-from bridge.kernel.errors import StorageFull
+from bridge.kernel.errors import StorageFull, TableNotFound
+from bridge.runtime.compose import check_directory
 from bridge.storage.local_disk.local import LocalStorage
 
 Run = Callable[..., Result]
@@ -70,6 +71,11 @@ def test_unknown_directory_and_what_is_no_table(run: Run, tmp_path: Path) -> Non
     for text in ("x.y.z", ".t", "db."):
         refused(run("explain", text), "INVALID_REQUEST", repr(text), "./flights")
     refused(run("table", "create", "t", "--location", tmp_path), "INVALID_REQUEST", "DB.TABLE")
+
+
+def test_half_a_character_is_no_directory(flights: Path) -> None:
+    with pytest.raises(TableNotFound, match="there is no directory"):
+        check_directory(f"file://{flights}/\ud800")
 
 
 def test_unknown_column_names_the_nearest(run: Run, flights: Path) -> None:

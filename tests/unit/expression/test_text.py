@@ -160,6 +160,8 @@ def test_like_with_a_tail_keeps_its_prefix() -> None:
         ("count(*) > 3", r"COUNT\(\*\) needs several rows"),
         ("a = 1 OR NOT (b > 2 AND sum(c) > max(d) + 1)", r"(SUM|MAX)\(.\) needs several rows"),
         ("x" * 2_000_000, "2000000 characters"),
+        ("s = 'a\ud800'", "half of a character"),
+        ("s LIKE '\udfff%' OR s IN ('a', '\ud800')", "half of a character"),
     ],
 )
 def test_what_does_not_parse_is_refused_with_its_place(text: str, words: str) -> None:
