@@ -11,6 +11,8 @@ from bridge.kernel.errors import FileCorrupt
 
 BATCH_ROWS = 64 * 1024
 BATCH_BYTES = 16 * 1024 * 1024
+_MOST, _PER_BYTE = 512 << 20, 32
+"""Bytes of rows that are held together, and for each byte of their file."""
 Rows = tuple[Mapping[str, pa.Array], int]
 """Columns by name, and the number of rows, because there may be no column."""
 
@@ -52,6 +54,28 @@ def all_rows(batches: Iterable[pa.RecordBatch], stated: int, uri: str) -> Iterat
         found += batch.num_rows
         yield batch
     expect_rows(found, stated, uri)
+
+
+class Held:
+    """Counts decoded rows that are held together. What is stored once may be there any number of
+    times, so there are as many bytes as the file's own allow.
+
+    Args:
+        size: bytes of the file, or of the part that is read.
+    """
+
+    def __init__(self, uri: str, size: int) -> None:
+        self._uri, self._size = uri, size
+        self._left = _MOST + _PER_BYTE * size
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Errors: FileCorrupt: the rows have more bytes."""
+        self._left -= batch.nbytes
+        if self._left < 0:
+            raise FileCorrupt(
+                f"{self._uri}: {self._size} bytes become more than are held together",
+                "compact the table, or read it with the engine",
+            )
 
 
 def without_columns(rows: int) -> Iterator[Rows]:

@@ -26,7 +26,7 @@ from bridge.formats.hudi.hfile import HFile
 from bridge.formats.hudi.log_format import BlockType, Header, LogBlock, damage
 from bridge.formats.hudi.parquet_table import parquet_table
 from bridge.formats.hudi.times import Times, repair_times, times_of_columns
-from bridge.formats.rows import Rows
+from bridge.formats.rows import Held, Rows
 from bridge.formats.rows_in_child import packed, unpacked
 from bridge.kernel.errors import FileCorrupt, UnsupportedTable
 from bridge.storage.child import ChildReader, storage_in_memory
@@ -41,8 +41,6 @@ _DECIMAL_SCALE = 15
 _DELETES_VERSION = 3
 _PIECE = 256 << 10
 """Bytes of records that are objects at once."""
-_MOST, _PER_BYTE = 512 << 20, 32
-"""Bytes that a block's rows may take, and for each byte of it."""
 _WRAPPERS = ("Boolean", "Int", "Long", "Float", "Double", "Bytes", "String", "Date", "Decimal")
 _MORE_WRAPPERS = ("TimeMicros", "TimestampMicros")
 _TYPES = {"Boolean": "boolean", "Int": "int", "Float": "float", "Double": "double"}
@@ -121,7 +119,7 @@ def rows_of(
             times = times_of_columns(
                 times, {column.name: field.type for column, field in pairs if column}
             )
-        left = _MOST + _PER_BYTE * len(block.content)
+        together = Held(block.uri, len(block.content))
         names = [column.name for column in own if column is not None]
         for found, rows in _pieces(block, decoder, names):
             held = {
@@ -134,9 +132,7 @@ def rows_of(
                 for field, column in zip(schema, own, strict=True)
             ]
             batches.append(pa.RecordBatch.from_arrays(columns, schema=schema))
-            left -= batches[-1].nbytes
-            if left < 0:
-                raise ValueError(f"its {len(block.content)} bytes become too many")
+            together.add(batches[-1])
     return pa.Table.from_batches(batches, schema)
 
 

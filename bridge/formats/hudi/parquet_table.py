@@ -9,6 +9,7 @@ import pyarrow as pa
 from bridge.formats.hudi.by_id import FileColumns, column_of
 from bridge.formats.hudi.fit import fit
 from bridge.formats.hudi.times import Times, repair_times, times_of_columns
+from bridge.formats.rows import Held
 from bridge.formats.rows_in_child import rows_of
 from bridge.storage.port import Storage
 
@@ -38,7 +39,7 @@ def parquet_table(
         times = times_of_columns(
             times, {column.name: field.type for column, field in pairs if column}
         )
-    batches = []
+    batches, together = [], Held(uri, size)
     read = rows_of(storage, uri, size, "parquet", names, names, nanoseconds=False)
     for found, rows in read:
         held = {n: repair_times(a, times.get(n.lower()), n, uri) for n, a in found.items()}
@@ -49,4 +50,5 @@ def parquet_table(
             for field, column in zip(schema, own, strict=True)
         ]
         batches.append(pa.RecordBatch.from_arrays(columns, schema=schema))
+        together.add(batches[-1])
     return pa.Table.from_batches(batches, schema)

@@ -9,16 +9,19 @@ import tracemalloc
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+from bridge.formats import rows as formats_rows
 from bridge.formats.avro import skipping
-from bridge.formats.hudi import log_records
 from bridge.formats.hudi.log_format import BlockType, Header, LogBlock, parse_blocks
 from bridge.formats.hudi.log_records import deletes_of, field_names, rows_of
+from bridge.formats.hudi.parquet_table import parquet_table
 from bridge.kernel.errors import BridgeError, FileCorrupt, FileUnreadable, UnsupportedTable
+from bridge.storage.child import storage_in_memory
 from bridge.table.hudi.files import column_bounds, metadata_table
-from tests.support.hudi_writer import avro_block, hfile_block, log_block
+from tests.support.hudi_writer import avro_block, hfile_block, log_block, parquet_block
 from tests.tiers import examples, seed
 from tests.unit.file_formats.test_avro_container import number, record, text
 from tests.unit.hudi.test_merge import deletes
@@ -136,10 +139,33 @@ def test_32_rows_of_a_block_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> Non
     rows = [{"f0": f"{i:05}" + "x" * 1000} for i in range(400)]
     (packed,) = parse_blocks(hfile_block("1", schema, rows, "f0"), "file:/log")
     assert rows_of(packed, columns).num_rows == 400
-    monkeypatch.setattr(log_records, "_MOST", 1 << 16)
-    monkeypatch.setattr(log_records, "_PER_BYTE", 0)
-    with pytest.raises(FileCorrupt, match="become too many"):
+    monkeypatch.setattr(formats_rows, "_MOST", 1 << 16)
+    monkeypatch.setattr(formats_rows, "_PER_BYTE", 0)
+    with pytest.raises(FileCorrupt, match="become more than are held"):
         rows_of(packed, columns)
+
+
+@pytest.mark.parametrize("in_log", [True, False])
+def test_32_a_text_that_is_stored_once_for_all_rows(
+    in_log: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kilobyte of Parquet may be gigabytes of text."""
+    monkeypatch.setattr(formats_rows, "_MOST", 1 << 26)
+    codes = pa.array(np.zeros(1 << 16, np.int32))
+    stored = pa.DictionaryArray.from_arrays(codes, pa.array(["y" * 10_000]))
+    (packed,) = parse_blocks(
+        parquet_block("1", record("string"), pa.table({"f0": stored})), "file:/log"
+    )
+    columns = pa.schema([("f0", pa.string())])
+    assert len(packed.content) < 2000
+    before = pa.total_allocated_bytes()
+    with pytest.raises(FileCorrupt, match="become more than are held"):
+        if in_log:
+            rows_of(packed, columns)
+        else:
+            content = bytes(packed.content)
+            parquet_table(storage_in_memory(content), "file:/base", len(content), columns)
+    assert pa.total_allocated_bytes() - before < 64 << 20
 
 
 def test_32_a_record_of_the_metadata_table_has_few_values_for_its_bytes(
