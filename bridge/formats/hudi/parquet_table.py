@@ -39,7 +39,8 @@ def parquet_table(
         times = times_of_columns(
             times, {column.name: field.type for column, field in pairs if column}
         )
-    batches, together = [], Held(uri, size)
+    batches = []
+    together = Held(uri, size)
     read = rows_of(storage, uri, size, "parquet", names, names, nanoseconds=False)
     for found, rows in read:
         held = {n: repair_times(a, times.get(n.lower()), n, uri) for n, a in found.items()}

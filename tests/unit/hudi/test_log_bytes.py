@@ -103,8 +103,9 @@ def test_32_a_record_with_many_items_is_decoded_in_a_child(wanted: bool) -> None
     schema = record("string", _ITEMS)
     columns = pa.schema([("f0", pa.string()), ("f1", _NULLS)][: 1 + wanted])
     some = [text(b"small") + bytes(1), text(b"large") + number(_LARGE) + bytes(_LARGE + 1)]
-    block, found = records(schema, some), []
-    assert peak(lambda: found.append(rows_of(block, columns))) < 16
+    both = records(schema, some)
+    found: list[pa.Table] = []
+    assert peak(lambda: found.append(rows_of(both, columns))) < 16
     assert found[0]["f0"].to_pylist() == ["small", "large"]
     if wanted:
         assert [len(each) for each in found[0]["f1"]] == [0, _LARGE]

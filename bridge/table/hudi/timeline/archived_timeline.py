@@ -206,7 +206,8 @@ def _log_entries(storage: Storage, directory: str) -> Iterator[dict[str, Any]]:
 
 
 def _entries_of(storage: Storage, uri: str, size: int) -> list[dict[str, Any]]:
-    found, few = [], Few()
+    found = []
+    few = Few()
     for block in read_logs(storage, [(uri, size)]):
         if block.type is not BlockType.AVRO_DATA:
             continue
