@@ -54,7 +54,7 @@ def test_an_archive_that_names_a_file_outside(tmp_path: Path, name: object) -> N
     (table.history / "manifest_1").write_text(json.dumps({"files": [{"fileName": name}]}))
     view = FileSystemView.open(LocalStorage(), table.uri)
     with pytest.raises(FileCorrupt, match="archived timeline cannot be read"):
-        view.archived()
+        view.read_archived()
 
 
 @VERSIONS
