@@ -12,7 +12,9 @@ from bridge.kernel.errors import FileCorrupt
 BATCH_ROWS = 64 * 1024
 BATCH_BYTES = 16 * 1024 * 1024
 _MOST, _PER_BYTE = 512 << 20, 32
-"""Bytes of rows that are held together, and for each byte of their file."""
+"""Bytes of texts and nested values that are held together, and for each byte of their file."""
+_MOST_ROWS, _ROWS_PER_BYTE = 4 << 20, 16
+"""The same of rows. Columns without values take no bytes, so a sound file has many for each."""
 Rows = tuple[Mapping[str, pa.Array], int]
 """Columns by name, and the number of rows, because there may be no column."""
 
@@ -58,7 +60,7 @@ def all_rows(batches: Iterable[pa.RecordBatch], stated: int, uri: str) -> Iterat
 
 class Held:
     """Counts decoded rows that are held together. What is stored once may be there any number of
-    times, so there are as many bytes as the file's own allow.
+    times, so there is as much as the file's own bytes allow.
 
     Args:
         size: bytes of the file, or of the part that is read.
@@ -66,16 +68,22 @@ class Held:
 
     def __init__(self, uri: str, size: int) -> None:
         self._uri, self._size = uri, size
-        self._left = _MOST + _PER_BYTE * size
+        self._bytes = _MOST + _PER_BYTE * size
+        self._rows = _MOST_ROWS + _ROWS_PER_BYTE * size
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Errors: FileCorrupt: the rows have more bytes."""
-        self._left -= batch.nbytes
-        if self._left < 0:
+        """Errors: FileCorrupt: there is more."""
+        self._rows -= batch.num_rows
+        self._bytes -= sum(array.nbytes for array in batch.columns if not _is_number(array.type))
+        if self._rows < 0 or self._bytes < 0:
             raise FileCorrupt(
                 f"{self._uri}: {self._size} bytes become more than are held together",
                 "compact the table, or read it with the engine",
             )
+
+
+def _is_number(held: pa.DataType) -> bool:
+    return bool(pa.types.is_primitive(held) or pa.types.is_decimal(held) or pa.types.is_null(held))
 
 
 def without_columns(rows: int) -> Iterator[Rows]:

@@ -146,6 +146,31 @@ def test_32_rows_of_a_block_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> Non
         rows_of(packed, columns)
 
 
+def test_32_columns_without_values_are_not_held_against_the_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A sound table may have hundreds of them."""
+    monkeypatch.setattr(formats_rows, "_MOST", 1 << 22)
+    count = 1 << 18
+    keys = pa.array([f"{i:06}" for i in range(count)])
+    wide = {f"n{i}": pa.nulls(count, pa.int64()) for i in range(40)}
+    (packed,) = parse_blocks(
+        parquet_block("1", record("string"), pa.table({"f0": keys})), "file:/log"
+    )
+    columns = pa.schema([("f0", pa.string()), *((name, pa.int64()) for name in wide)])
+    found = rows_of(packed, columns)
+    assert found.nbytes > (1 << 22) + 32 * len(packed.content)
+    assert found.num_rows == count
+
+
+def test_32_rows_have_a_limit_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formats_rows, "_MOST_ROWS", 1 << 10)
+    numbers = pa.table({"f0": pa.array(np.zeros(1 << 20, np.int64))})
+    (packed,) = parse_blocks(parquet_block("1", record("long"), numbers), "file:/log")
+    with pytest.raises(FileCorrupt, match="become more than are held"):
+        rows_of(packed, pa.schema([("f0", pa.int64())]))
+
+
 @pytest.mark.parametrize("in_log", [True, False])
 def test_32_a_text_that_is_stored_once_for_all_rows(
     in_log: bool, monkeypatch: pytest.MonkeyPatch
