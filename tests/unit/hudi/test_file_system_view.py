@@ -411,6 +411,7 @@ def test_names_of_other_files_are_ignored(tmp_path: Path, version: int) -> None:
         "_SUCCESS",
         "b_0-1-2_1.orc",
         ".a_1.archive.1_0-1-2",
+        ".a_1.log.99999999999999999999_0-1-2",
     ):
         table.stray(f"p/{name}")
     assert slices(table) == {"p/a": (a.name, [])}

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from bridge.kernel.errors import UnsupportedTable
 
 _LOG = (
-    r"^\.(?P<id>[^._]+)_(?P<instant>\d+)\.log\.(?P<version>\d+)"
+    r"^\.(?P<id>[^._]+)_(?P<instant>\d+)\.log\.(?P<version>\d{1,10})"
     r"(?:_(?P<token>\d+-\d+-\d+)(?P<suffix>\.cdc)?)?$"
 )
 
