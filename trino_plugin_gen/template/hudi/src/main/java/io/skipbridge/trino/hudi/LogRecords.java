@@ -94,7 +94,7 @@ final class LogRecords
         boolean keepsBytes = size <= maxMemoryBytes / 2;
         keptBytes = keepsBytes ? size : 0;
         buffer = new Buffer(context, table, properties, orderingFields, updates, keepsBytes);
-        try (HoodieMergedLogRecordReader<IndexedRecord> logs = HoodieMergedLogRecordReader.<IndexedRecord>newBuilder()
+        try (HoodieMergedLogRecordReader<IndexedRecord> reader = HoodieMergedLogRecordReader.<IndexedRecord>newBuilder()
                 .withHoodieReaderContext(context)
                 .withStorage(storage)
                 .withLogFiles(slice.getLogFiles())
@@ -106,7 +106,23 @@ final class LogRecords
                 .withAllowInflightInstants(parameters.allowInflightInstants())
                 .withMetaClient(table)
                 .build()) {
-            return Pair.of(buffer, logs.getValidBlockInstants());
+            if (reader.getTotalCorruptBlocks() > 0) {
+                slice.getLogFiles().forEach(this::checkEnds);
+            }
+            return Pair.of(buffer, reader.getValidBlockInstants());
+        }
+    }
+
+    private void checkEnds(HoodieLogFile file)
+    {
+        try {
+            LogBytes log = logs.log(file.getPath());
+            int size = Math.toIntExact(log.size());
+            LogBytes.Range whole = log.range(0, size);
+            new BlockEnds(file.getPath().toString(), whole.bytes(), whole.offset(), size).check();
+        }
+        catch (IOException e) {
+            throw new UncheckedIOException(e);
         }
     }
 

@@ -1,7 +1,6 @@
 package io.skipbridge.trino.hudi;
 
 import io.skipbridge.trino.read.merge.SliceRequest;
-import io.skipbridge.trino.read.merge.UnsupportedSlice;
 import org.apache.avro.Schema;
 import org.apache.avro.SchemaBuilder;
 import org.apache.hudi.common.model.DeleteRecord;
@@ -15,10 +14,8 @@ import java.util.TreeSet;
 
 import static io.trino.spi.type.VarcharType.VARCHAR;
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertThrows;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
-/** Merging by position; the cases are those of tests/unit/hudi/test_merge_by_position.py. */
+/** Merging by position, against a list. Single cases are in tests/support/hudi_merge_cases.py, for both mergers. */
 class TestPositions
 {
     private static final String BASE_AT = "000";
@@ -26,94 +23,6 @@ class TestPositions
             .optionalString("_hoodie_commit_time").optionalString("_hoodie_commit_seqno").optionalString("_hoodie_record_key")
             .optionalString("_hoodie_partition_path").optionalString("_hoodie_file_name")
             .optionalString("id").optionalLong("ts").optionalString("name").endRecord();
-
-    @Test
-    void ofTwoRowsWithAKeyTheOneAtThePositionChanges()
-            throws IOException
-    {
-        byte[] first = log().at(BASE_AT, 1L).rows("001", row("a", "x")).bytes();
-        assertEquals(List.of("one", "x"), rows(table().base(row("a", "one"), row("a", "two")).log(first)));
-        byte[] second = log().at(BASE_AT, 0L).deletes("002", DeleteRecord.create("a", "")).bytes();
-        assertEquals(List.of("x"), rows(table().base(row("a", "one"), row("a", "two")).log(first).log(second)));
-    }
-
-    @Test
-    void oneBlockWithoutPositionsMakesKeysDecide()
-            throws IOException
-    {
-        byte[] log = log().at(BASE_AT, 1L).rows("001", row("a", "x")).rows("002", row("b", "y")).bytes();
-        assertEquals(List.of("two", "x", "y"), rows(table().base(row("a", "one"), row("a", "two"), row("b", "b")).log(log)));
-    }
-
-    @Test
-    void twoChangedRowsOfAKeyAreNotToldApartByKey()
-            throws IOException
-    {
-        SliceOfArrays slice = table();
-        for (int i = 0; i < 20; i++) {
-            slice.base(row("k" + i % 17, "b" + i));
-        }
-        LogWriter log = log().at(BASE_AT, 0L, 17L).rows("001", row("k0", "x"), row("k0", "y"));
-        refused("several rows with the key 'k0'", slice.log(log.rows("002", row("k9", "z")).bytes()));
-    }
-
-    @Test
-    void positionsInAnotherBaseFileDoNotCount()
-            throws IOException
-    {
-        byte[] log = log().at("00", 7L).rows("001", row("a", "x")).bytes();
-        assertEquals(List.of("two", "x"), rows(table().base(row("a", "one"), row("a", "two")).log(log)));
-    }
-
-    @Test
-    void aRowThatIsNotAtItsPositionIsAnError()
-            throws IOException
-    {
-        for (long place : new long[] {1, 2, 1L << 33}) {
-            for (boolean mixed : new boolean[] {false, true}) {
-                LogWriter log = log().at(BASE_AT, place).rows("001", row("a", "x"));
-                refused("at position " + place, table().base(row("a", "one"), row("b", "two")).log((mixed ? log.rows("002", row("b", "y")) : log).bytes()));
-            }
-        }
-    }
-
-    @Test
-    void aDeletionThatMeetsNoRowIsAnError()
-            throws IOException
-    {
-        refused("holds 'a'", table().base(row("a", "one"), row("b", "two")).log(log().at(BASE_AT, 0L).deletes("001", DeleteRecord.create("key:a", "")).bytes()));
-    }
-
-    @Test
-    void asManyPositionsAsRecords()
-            throws IOException
-    {
-        refused("fewer records than positions", table().base(row("a", "one")).log(log().at(BASE_AT, 0L, 1L).rows("001", row("a", "x")).bytes()));
-        refused("more records than positions", table().base(row("a", "one")).log(log().at(BASE_AT, 0L).rows("001", row("a", "x"), row("b", "y")).bytes()));
-    }
-
-    @Test
-    void aDeletionMayNameTheFieldOfItsKey()
-            throws IOException
-    {
-        for (String generator : List.of("org.apache.hudi.keygen.ComplexKeyGenerator", "COMPLEX", "")) {
-            for (String key : List.of("2", "id:2")) {
-                for (boolean positional : new boolean[] {false, true}) {
-                    LogWriter log = positional ? log().at(BASE_AT, 1L) : log();
-                    SliceOfArrays slice = virtual(generator).base(row("1", "one"), row("2", "two")).log(log.deletes("001", DeleteRecord.create(key, "")).bytes());
-                    assertEquals(List.of("one"), rows(slice), generator + key + positional);
-                }
-            }
-        }
-        for (String generator : List.of("a.SimpleKeyGenerator", "SIMPLE", "CUSTOM_AVRO", "b.NonpartitionedKeyGenerator")) {
-            SliceOfArrays slice = virtual(generator).base(row("id:2", "one"), row("2", "two")).log(log().deletes("001", DeleteRecord.create("id:2", "")).bytes());
-            assertEquals(List.of("two"), rows(slice), generator);
-        }
-        byte[] log = log().deletes("001", DeleteRecord.create("id:2", "")).bytes();
-        refused("not sure which rows", virtual("COMPLEX").base(row("id:2", "one"), row("2", "two")).log(log));
-        byte[] both = log().rows("001", row("id:2", "x")).deletes("002", DeleteRecord.create("id:2", "")).bytes();
-        refused("not sure which rows", virtual("COMPLEX").base(row("3", "one"), row("2", "two")).log(both));
-    }
 
     @Test
     void positionsChangeWhatATableByPositionHas()
@@ -150,23 +59,9 @@ class TestPositions
         }
     }
 
-    private static void refused(String what, SliceOfArrays slice)
-    {
-        Throwable error = assertThrows(RuntimeException.class, () -> rows(slice));
-        while (!(error instanceof UnsupportedSlice) && error.getCause() != null) {
-            error = error.getCause();
-        }
-        assertTrue(error instanceof UnsupportedSlice && error.getMessage().contains(what), error.toString());
-    }
-
     private static SliceOfArrays table()
     {
         return new SliceOfArrays(SCHEMA, "COMMIT_TIME_ORDERING");
-    }
-
-    private static SliceOfArrays virtual(String generator)
-    {
-        return table().set("hoodie.populate.meta.fields", "false").set("hoodie.table.keygenerator.class", generator);
     }
 
     private static LogWriter log()
