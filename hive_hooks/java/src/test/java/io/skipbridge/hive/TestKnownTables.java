@@ -18,7 +18,10 @@ import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
 
 class TestKnownTables
 {
@@ -39,6 +42,28 @@ class TestKnownTables
         }
     }
 
+    /** A planner is known by its address and by how often it is asked, both of which sessions choose here. */
+    @Test
+    @Timeout(300)
+    void noMorePlannersAreKnownThanTheBound()
+            throws Exception
+    {
+        try (SlowPlanner planner = new SlowPlanner()) {
+            KnownTables tables = new KnownTables();
+            Configuration configuration = new Configuration(false);
+            configuration.set(Settings.PLANNER, "127.0.0.1:" + planner.port());
+            configuration.set(Settings.TIMEOUT, "60000");
+            for (int i = 0; i < 80; i++) {
+                configuration.set(Settings.REFRESH, String.valueOf(3_600_000 + i));
+                tables.of(configuration, Collections.singleton("db.t" + i));
+            }
+            assertEquals(64, planner.tables());
+            configuration.set(Settings.REFRESH, "3600000");
+            tables.of(configuration, Collections.singleton("db.other"));
+            assertEquals(65, planner.tables());
+        }
+    }
+
     /** Decides about each table at the second question. */
     private static final class SlowPlanner
             implements AutoCloseable
@@ -52,7 +77,7 @@ class TestKnownTables
 
         final CountDownLatch decided;
         private final ServerSocket server = new ServerSocket(0, 10, InetAddress.getLoopbackAddress());
-        private final Set<String> asked = new HashSet<>();
+        private final Set<String> asked = ConcurrentHashMap.newKeySet();
         private final Set<String> open;
 
         SlowPlanner(String... tables)
@@ -68,6 +93,12 @@ class TestKnownTables
         int port()
         {
             return server.getLocalPort();
+        }
+
+        /** How many were asked about. */
+        int tables()
+        {
+            return asked.size();
         }
 
         private void serve()
