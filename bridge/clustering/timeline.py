@@ -30,7 +30,7 @@ from bridge.clustering.rewriting.rewrite import GroupResult
 from bridge.index.generations.manifest import Manifest
 from bridge.index.generations.replacements import FileState
 from bridge.kernel.errors import FileCorrupt, FileUnreadable, InvalidRequest
-from bridge.storage.commit_log import create_record
+from bridge.storage.commit_log import create_record, read_record
 from bridge.storage.port import FileTable, Storage
 from bridge.storage.reading.ahead import ask_all
 from bridge.storage.uri import join
@@ -146,9 +146,11 @@ class Timeline:
             FileCorrupt: it is damaged.
         """
         name = self._name(f"{instant}.requested")
-        if not re.fullmatch(r"\d{17}", instant) or self._storage.stat(name) is None:
+        plan = None
+        if re.fullmatch(r"\d{17}", instant):
+            plan = read_record(self._storage, name, lambda raw: parse_plan(raw, name))
+        if plan is None:
             raise no_plan(instant)
-        plan = parse_plan(self._storage.read(name), name)
         if plan.instant != instant:  # new files are written to a directory of that name
             raise FileCorrupt(
                 f"{name} is the plan of {plan.instant!r}",
@@ -296,17 +298,17 @@ class Timeline:
 
     def _read(self, name: str) -> dict | None:  # type: ignore[type-arg]
         uri = self._name(name)
-        try:
-            found = json.loads(self._storage.read(uri))
-        except FileUnreadable:
-            if self._storage.stat(uri) is not None:
-                raise
-            return None
-        except (ValueError, RecursionError) as error:
-            raise FileCorrupt(f"{uri} is not JSON: {error}", "delete it") from error
-        if not isinstance(found, dict):
-            raise FileCorrupt(f"{uri} is not a record of clustering", "delete it")
-        return found
+
+        def parse(content: bytes) -> dict:  # type: ignore[type-arg]
+            try:
+                found = json.loads(content)
+            except (ValueError, RecursionError) as error:
+                raise FileCorrupt(f"{uri} is not JSON: {error}", "delete it") from error
+            if not isinstance(found, dict):
+                raise FileCorrupt(f"{uri} is not a record of clustering", "delete it")
+            return found
+
+        return read_record(self._storage, uri, parse)
 
     def _name(self, name: str) -> str:
         return join(self._directory, f"{name}.json")

@@ -2,6 +2,7 @@
 
 The law: of all that create one name one wins, and each learns whose record lies there. A record
 never changes. It carries a checksum, and the version of its kind, which is the kind's own affair.
+What cannot be understood is read once more: an answer may be another one's.
 """
 
 from __future__ import annotations
@@ -9,12 +10,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from bridge.kernel.errors import BridgeError, FileUnreadable, StorageFailure
 from bridge.kernel.retry import Backoff
 from bridge.storage.port import FileStat, Storage
 from bridge.storage.uri import join
+
+T = TypeVar("T")
 
 
 class CommitLog:
@@ -39,9 +43,9 @@ class CommitLog:
         named = ((self._name.search(file.uri), file) for file in files)
         return sorted(((int(m[1]), file) for m, file in named if m), key=lambda found: found[0])
 
-    def read(self, number: int) -> bytes | None:
-        """A record; None if there is none. Errors: FileUnreadable: it is there; StorageFailure."""
-        return _read(self._storage, self.name(number))
+    def read(self, number: int, parse: Callable[[bytes], T]) -> T | None:
+        """As `read_record`."""
+        return read_record(self._storage, self.name(number), parse)
 
     def create(self, number: int, content: bytes) -> bytes:
         """As `create_record`."""
@@ -71,13 +75,29 @@ def create_record(storage: Storage, name: str, content: bytes) -> bytes:
     return found
 
 
+def read_record(storage: Storage, name: str, parse: Callable[[bytes], T]) -> T | None:
+    """A record; None if there is none.
+
+    Errors:
+        FileUnreadable: it is there; StorageFailure. Those of ``parse``.
+    """
+    found = _read(storage, name)
+    if found is None:
+        return None
+    try:
+        return parse(found)
+    except BridgeError:
+        again = _read(storage, name)
+        if again is None or again == found:
+            raise
+        return parse(again)
+
+
 def _read(storage: Storage, name: str) -> bytes | None:
     try:
         return storage.read(name)
     except FileUnreadable:
-        if storage.stat(name) is not None:
-            raise
-        return None
+        return None if storage.stat(name) is None else storage.read(name)
 
 
 def _lies_there(storage: Storage, name: str) -> bool:

@@ -1,7 +1,8 @@
-"""A table that lives on a store whose listings lie: builds, commits, segments and scans.
+"""A table that lives on a store that lies: builds, commits, plans, cleanups, segments and scans.
 
-Whatever the lie, each step does what it says or ends in a clear error, and the honest store
-afterwards shows every row. A lie that passes ends in no error.
+Whatever the lie, of listings or of objects, each step does what it says or ends in a clear error,
+and the honest store afterwards shows every row. A lie that passes ends in no error, unless it
+claims what one may believe.
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ from pathlib import Path
 import pytest
 
 import bridge
+from bridge.clustering.commands import run as cluster
+from bridge.clustering.planning.scheduling import Strategy
 from bridge.index.generations.store import IndexStore
 from bridge.kernel.config import Config, Setting
 from bridge.kernel.errors import BridgeError
-from bridge.segments.commands import add, tables
+from bridge.segments.commands import add, manage, tables
 from bridge.storage.routed import open_storage
 from tests.storage.test_lying_store import ROOT, WAYS, drawn, lie_of, parquet
 from tests.storage.test_requests_in_flight import build
+from tests.support import lying_objects
 from tests.support.memory_store import MemoryStore
 from tests.tiers import examples, nightly, seed
 
@@ -28,6 +32,7 @@ pytestmark = pytest.mark.full
 
 LIVES = examples(2, 6, 100)
 SEGMENTS = "s3://lake/segments"
+STRATEGY = Strategy(layout="binpack", grouping="size")
 _SETTINGS = ("endpoint", "region", "allow_http")
 
 
@@ -42,10 +47,18 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryStore]:
         yield running
 
 
+def kind(way: str) -> str:
+    return lying_objects.WAYS[way].kind if way in lying_objects.WAYS else "list"
+
+
+@pytest.mark.parametrize("of", ["listings", "objects"])
 @pytest.mark.rule("35", "43")
-def test_43_a_table_lives_on_a_store_that_lies(store: MemoryStore, tmp_path: Path) -> None:
+def test_43_a_table_lives_on_a_store_that_lies(of: str, store: MemoryStore, tmp_path: Path) -> None:
     rng, seen = random.Random(seed(4343)), Counter[tuple[str, str]]()
     told = Counter[str]()
+    known = dict.fromkeys(WAYS, False)
+    if of == "objects":
+        known = {name: way.claims for name, way in lying_objects.WAYS.items()}
     names = {f"storage.{name}": store.options[name] for name in _SETTINGS}
     config = Config({name: Setting(value, "test") for name, value in names.items()})
     settings = {name.replace(".", "_"): value for name, value in names.items()}
@@ -55,9 +68,13 @@ def test_43_a_table_lives_on_a_store_that_lies(store: MemoryStore, tmp_path: Pat
         with bridge.connect(planner_cache_dir=cache, **settings) as session:
             return sorted(session.table(root).scan(where).to_arrow()["x"].to_pylist())
 
-    def generations(root: str) -> list[int]:
-        storage = open_storage(options=store.options)
-        return IndexStore(storage, f"{root}/.skipbridge").generations()
+    def index(root: str) -> IndexStore:
+        return IndexStore(open_storage(options=store.options), f"{root}/.skipbridge")
+
+    def plan(root: str) -> None:
+        said = cluster.schedule(config, root, STRATEGY, lambda text: None, local=True)
+        if said["instant"] is not None:
+            cluster.cancel(config, root, said["instant"])
 
     number = rng.randrange(1_000)
     for life in range(LIVES):
@@ -76,48 +93,60 @@ def test_43_a_table_lives_on_a_store_that_lies(store: MemoryStore, tmp_path: Pat
         tables.create_table(config, segments, format="parquet", columns=[("x", "bigint")])
         added: list[int] | None = []
         for _ in range(4):
-            ways, when = drawn(number, rng, ("once",) if number % 6 else ("always",))
+            ways, when = drawn(number, rng, ("once",) if number % 6 else ("always",), known)
             number += 1
             wanted = rng.randrange(len(values))
-            before = generations(root)
+            before = index(root).generations()
             steps: dict[str, Callable[[], object]] = {
                 "build": lambda root=root: build(open_storage(options=store.options), root).files,
                 "scan": lambda root=root: rows(root),
                 "lookup": lambda root=root, wanted=wanted: rows(root, f"x = {wanted}"),
+                "clean": lambda root=root: index(root).clean(2, -10),
+                "plan": lambda root=root: plan(root),
                 "segment": lambda root=root, segments=segments: add.add_segment(
                     config, segments, paths=[root], local=True
                 )["segment"],
+                "clean segments": lambda segments=segments: manage.clean(
+                    config, segments, keep=1, older_than=0
+                ),
             }
             truth = {"build": len(values), "scan": list(values), "lookup": [wanted]}
             step = rng.choice([name for name in steps if name != "segment" or added == []])
+            used = list[str]() if of == "objects" else ways
             store.lie = lie_of(ways, when)
+            if of == "objects":
+                store.lie = lying_objects.lie_of(store, ways, when, used)
             try:
                 found = steps[step]()
             except BridgeError as error:
-                assert when != "once" and error.hint, (number, step, ways, error)
-                seen[step, "error"] += 1
-                told.update(ways)
+                believed = any(known[way] for way in used)
+                assert (when != "once" or believed) and error.hint, (number, step, ways, error)
+                seen[step, "error" if when != "once" else "believed"] += 1
                 if step == "segment":
                     added = None
             else:
-                assert step == "segment" or found == truth[step], (number, step, ways, when)
+                assert found == truth.get(step, found), (number, step, ways, when)
                 seen[step, "right"] += 1
-                told.update(ways)
                 if step == "segment":
                     added = list(values)
+            told.update({*used})
             store.lie = lambda asked, answer: answer
             assert rows(root) == values, (number, step, ways, when)
             assert rows(root, f"x = {wanted}") == [wanted], (number, step, ways, when)
             held = rows(segments)
             assert held == added or (added is None and held in ([], values)), (number, ways, when)
-            after = generations(root)
-            assert max(after, default=0) >= max(before, default=0) and set(before) <= set(after)
+            after = index(root).generations()
+            assert max(after, default=0) >= max(before, default=0), (number, step, ways, when)
+            assert step == "clean" or set(before) <= set(after), (number, step, ways, when)
+            newest = index(root).readable(after)[0]
+            if newest is not None and not {"write", "create"} & {kind(way) for way in used}:
+                assert index(root).lacks(newest.blobs()) is None, (number, step, ways, when)
             if added == []:
                 write(rng.randrange(3))
     print(dict(seen), dict(told))
     if LIVES > 5:
-        assert all(seen[step, "right"] for step in ("build", "scan", "lookup", "segment")), seen
+        assert all(seen[step, "right"] for step in steps), seen
         errors = sum(count for (_, end), count in seen.items() if end == "error")
         assert errors <= seen.total() / 5, seen
     if nightly():
-        assert min(told[way] for way in WAYS) >= 20, told
+        assert min(told[way] for way in known) >= 20, told

@@ -9,7 +9,8 @@ import random
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from io import BytesIO
 from itertools import count, product
 from urllib.parse import quote_plus
@@ -32,6 +33,7 @@ from bridge.kernel.errors import (
 from bridge.storage.port import FileStat
 from bridge.storage.routed import open_storage
 from bridge.storage.uri import canonical
+from tests.storage.test_requests_in_flight import build
 from tests.support.memory_store import Answer, Asked, Lie, MemoryStore
 from tests.tiers import examples, seed
 
@@ -87,9 +89,12 @@ WHEN = (*("once",) * 8, "always", "later pages")
 """Most lies are of one answer: another one then tells the truth."""
 
 
-def drawn(number: int, rng: random.Random, whens: Sequence[str] = WHEN) -> tuple[list[str], str]:
+def drawn(
+    number: int, rng: random.Random, whens: Sequence[str] = WHEN, of: Iterable[str] = WAYS
+) -> tuple[list[str], str]:
     """Ways to lie, each in its turn and one in three together with another; and when."""
-    turn, names = sorted(WAYS)[number % len(WAYS)], {*rng.sample(sorted(WAYS), 1)}
+    ways = sorted(of)
+    turn, names = ways[number % len(ways)], {*rng.sample(ways, 1)}
     return sorted({turn, *(names if rng.random() < 1 / 3 else ())}), rng.choice(whens)
 
 
@@ -396,6 +401,55 @@ def test_43_a_manifest_counts_as_written_if_it_is_there(store: MemoryStore) -> N
         index.commit(next_generation(None, 1, builder="b"))
     store.lie = lambda asked, answer: answer
     assert index.commit(next_generation(None, 1, builder="b")).generation == 1
+
+
+@pytest.mark.rule("43")
+def test_43_a_cleanup_deletes_nothing_that_a_manifest_names_which_it_is_not_told(
+    store: MemoryStore,
+) -> None:
+    """From some answer on, what is read of it is a login, or nothing is there."""
+    index = IndexStore(open_storage(options=store.options), f"{ROOT}/.skipbridge")
+    for i in range(4):
+        store.put(f"t/f{i}.parquet", parquet(i))
+        build(open_storage(options=store.options), ROOT)
+    whole = dict(store.objects)
+    for first, status in product(range(8), (200, 404)):
+        store.objects = dict(whole)
+
+        at = first, status, count()
+
+        def lie(it: Asked, answer: Answer, at: tuple[int, int, Iterator[int]] = at) -> Answer:
+            of = it.method if it.key.endswith(".json") else ""
+            late = of == "GET" and next(at[2]) >= at[0]
+            return Answer(at[1], _LOGIN) if late or (of == "HEAD" and at[1] == 404) else answer
+
+        store.lie = lie
+        with suppress(BridgeError):
+            index.clean(2, -10)
+        store.lie = lambda asked, answer: answer
+        kept = index.generations()[-2:]
+        assert kept == [3, 4]
+        for number in kept:
+            assert index.lacks(index.manifest(number).blobs()) is None, (first, status, number)
+    store.objects = whole
+    assert index.clean(2, -10) == 2
+
+
+@pytest.mark.rule("43")
+def test_43_what_a_store_says_it_has_written_is_looked_at(store: MemoryStore) -> None:
+    index = IndexStore(open_storage(options=store.options), f"{ROOT}/.skipbridge")
+    for stored in (None, b"hal"):
+
+        def lie(asked: Asked, answer: Answer, stored: bytes | None = stored) -> Answer:
+            if asked.method == "PUT":
+                store.objects.pop(asked.key)
+                if stored is not None:
+                    store.put(asked.key, stored)
+            return answer
+
+        store.lie = lie
+        with pytest.raises(StorageFailure, match="the store says that it has written"):
+            index.put_blob("shards/a", b"half of it")
 
 
 @pytest.mark.parametrize("etag", [True, False])

@@ -90,6 +90,8 @@ class MemoryStore:
         lie: what becomes of each answer.
         asked: all requests.
         connections: how many were opened, and how many were open at once.
+        before: what the key of the newest request held before it.
+        undeleted: all objects before the newest request, if that deletes some.
     """
 
     def __init__(self, page: int = 1_000) -> None:
@@ -98,6 +100,8 @@ class MemoryStore:
         self.lie: Lie = lambda asked, answer: answer
         self.asked: list[Asked] = []
         self.connections = Connections()
+        self.before: bytes | None = None
+        self.undeleted: dict[str, Object] = {}
         self.lock = threading.RLock()
         self._server = ThreadingHTTPServer((LOOPBACK, 0), _Handler)
         self._server.daemon_threads = True
@@ -252,6 +256,9 @@ class _Handler(BaseHTTPRequestHandler):
         )
         with store.lock:
             store.asked.append(asked)
+            held = store.objects.get(asked.key)
+            store.before = held.content if held else None
+            store.undeleted = dict(store.objects) if self.command == "POST" else {}
             answer = store.lie(asked, store.answer(asked, body))
         self.send_response_only(answer.status)
         for name, value in answer.headers.items():

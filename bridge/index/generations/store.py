@@ -163,13 +163,13 @@ class IndexStore:
 
         Errors: GenerationNotFound, IndexCorrupt, StorageFailure.
         """
-        raw = self._log.read(generation)
-        if raw is None:
+        found = self._log.read(generation, lambda raw: self._parse(raw, generation, outdated))
+        if found is None:
             raise GenerationNotFound(
                 f"generation {generation} of the index at {self.root} does not exist",
                 f"there are {self.generations() or 'none'}",
             )
-        return self._parse(raw, generation, outdated)
+        return found
 
     def _parse(self, raw: bytes, generation: int, outdated: bool = False) -> Manifest:
         name = self._name(generation)
@@ -187,8 +187,18 @@ class IndexStore:
         Args:
             name: relative to the root and never used before.
             tail: length in bytes of the part at the end that gets its own checksum.
+
+        Errors: StorageFailure: also if a store says that it has written it, and has not.
         """
-        self.storage.put(join(self.root, name), content)
+        uri = join(self.root, name)
+        self.storage.put(uri, content)
+        held = self.storage.stat(uri) if self.storage.is_remote(uri) else None
+        if self.storage.is_remote(uri) and (held is None or held.size != len(content)):
+            there = "it is not there" if held is None else f"it has {held.size} bytes"
+            raise StorageFailure(
+                f"the store says that it has written {uri} of {len(content)} bytes, and {there}",
+                "try again; if it stays so, check the store",
+            )
         whole = hashlib.sha256(content).hexdigest()
         if not tail:
             return Blob(name, len(content), whole)
@@ -206,17 +216,18 @@ class IndexStore:
                 f"{blob.name} of {blob.size} bytes is not a file of an index", _REMEDY
             )
         uri = join(self.root, blob.name)
-        try:
-            content = self.storage.read(uri)
-        except FileUnreadable as error:
-            remote = self.storage.is_remote(uri)
-            state = self.storage.stat(uri) if remote else None
-            if state is not None and state.size == blob.size:
-                raise
-            raise IndexCorrupt(f"{uri} is gone: {error.message}", _REMEDY) from error
-        if len(content) != blob.size or hashlib.sha256(content).hexdigest() != blob.sha256:
-            raise IndexCorrupt(f"{uri} does not match its checksum {blob.sha256[:12]}", _REMEDY)
-        return content
+        for _ in range(2):  # an answer may be another one's
+            try:
+                content = self.storage.read(uri)
+            except FileUnreadable as error:
+                remote = self.storage.is_remote(uri)
+                state = self.storage.stat(uri) if remote else None
+                if state is not None and state.size == blob.size:
+                    raise
+                raise IndexCorrupt(f"{uri} is gone: {error.message}", _REMEDY) from error
+            if len(content) == blob.size and hashlib.sha256(content).hexdigest() == blob.sha256:
+                return content
+        raise IndexCorrupt(f"{uri} does not match its checksum {blob.sha256[:12]}", _REMEDY)
 
     def read_part(self, blob: Blob, start: int, end: int) -> bytes:
         """A byte range of a file of the index. The caller checks the bytes.
@@ -324,7 +335,8 @@ class IndexStore:
                 own them, or a planner may read them through an old generation.
 
         Returns:
-            The number of deleted files; 0 while the newest manifest is damaged.
+            The number of deleted files; 0 while a manifest that stays is damaged or cannot be had:
+            files that it names cannot be told from garbage.
 
         Errors:
             IndexNewer, StorageFailure.
@@ -332,7 +344,6 @@ class IndexStore:
         numbers = self.generations()
         _, broken = self.readable(numbers)
         if broken is not None:
-            # Files that an unreadable manifest names cannot be told from garbage.
             return 0
         now = store_now(self.storage, join(self.root, "generations"))
         limit = now - int(older_than * 1_000_000)
@@ -347,7 +358,7 @@ class IndexStore:
                 held = self.manifest(number, outdated=True)
                 alive |= {join(self.root, blob.name) for blob in held.blobs()}
             except (IndexCorrupt, GenerationNotFound):
-                continue
+                return 0
         for number in doomed:
             self.storage.delete(self._name(number))
         shards = self.storage.list_all(join(self.root, "shards"), recursive=False)
@@ -359,9 +370,7 @@ class IndexStore:
             for number in [n for n in self.generations() if n > seen]:
                 try:
                     alive |= {join(self.root, blob.name) for blob in self.manifest(number).blobs()}
-                except GenerationNotFound:
-                    continue
-                except IndexCorrupt:
+                except (IndexCorrupt, GenerationNotFound):
                     return len(doomed) + deleted
                 seen = number
             for path in garbage[begin : begin + _AT_ONCE]:

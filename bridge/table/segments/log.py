@@ -30,7 +30,6 @@ from bridge.formats.parquet.tables import table_from_bytes, table_to_bytes
 from bridge.kernel.bounded_cache import BoundedCache
 from bridge.kernel.errors import (
     BridgeError,
-    FileUnreadable,
     ReadVersionNotFound,
     SegmentConflict,
     SegmentLogCorrupt,
@@ -38,7 +37,7 @@ from bridge.kernel.errors import (
     TableNotFound,
 )
 from bridge.kernel.retry import Backoff
-from bridge.storage.commit_log import CommitLog
+from bridge.storage.commit_log import CommitLog, read_record
 from bridge.storage.port import EMPTY, FileStat, FileTable, Storage
 from bridge.storage.store_clock import store_now
 from bridge.storage.uri import canonical, join
@@ -163,13 +162,13 @@ class SegmentLog:
 
     def manifest(self, version: int) -> SegmentManifest:
         """A version by number. Errors: ReadVersionNotFound, SegmentLogCorrupt, StorageFailure."""
-        raw = self._log.read(version)
-        if raw is None:
+        found = self._log.read(version, lambda raw: self._parse(raw, version))
+        if found is None:
             raise ReadVersionNotFound(
                 f"there is no version {version} of the table at {self.root}",
                 f"kept are {self.versions() or 'none'}",
             )
-        return self._parse(raw, version)
+        return found
 
     def _parse(self, raw: bytes, version: int) -> SegmentManifest:
         name = self._name(version)
@@ -320,14 +319,15 @@ class SegmentLog:
         if ".." in blob.name or blob.name.startswith("/"):
             raise SegmentLogCorrupt(f"{blob.name} is no file below {self.root}", REMEDY)
         uri = join(self.root, blob.name)
-        try:
-            content = self.storage.read(uri)
-        except FileUnreadable as error:
-            if self.storage.stat(uri) is not None:
-                raise
-            raise SegmentLogCorrupt(f"{uri} is gone", REMEDY) from error
-        if hashlib.sha256(content).hexdigest() != blob.sha256:
+
+        def parse(content: bytes) -> bytes:
+            if hashlib.sha256(content).hexdigest() == blob.sha256:
+                return content
             raise SegmentLogCorrupt(f"{uri} does not match its checksum {blob.sha256[:12]}", REMEDY)
+
+        content = read_record(self.storage, uri, parse)
+        if content is None:
+            raise SegmentLogCorrupt(f"{uri} is gone", REMEDY)
         table = table_from_bytes(content).combine_chunks()
         found = _segment_files(table)
         if len(found.files) != held.count:
@@ -431,15 +431,17 @@ class SegmentLog:
     def _require(self, wanted: SegmentManifest, held: SegmentManifest) -> None:
         """Errors: SegmentLogCorrupt: a file that is new was deleted by a cleaner."""
         known = {blob.name for blob in held.blobs()}
-        new = [join(self.root, b.name) for b in wanted.blobs() if b.name not in known]
+        new = {join(self.root, b.name): b.size for b in wanted.blobs() if b.name not in known}
         for segment in wanted.segments:
             for view in segment.views:
                 if view.files.blob.name not in known:
-                    new += self.read_files(view.files).files.paths.to_pylist()
-        for uri in new:
-            if self.storage.stat(uri) is None:
+                    files = self.read_files(view.files).files
+                    new |= dict(zip(files.paths.to_pylist(), files.sizes.tolist(), strict=True))
+        for uri, size in new.items():
+            held = self.storage.stat(uri)
+            if held is None or held.size != size:
                 raise SegmentLogCorrupt(
-                    f"{uri} was deleted before it was committed",
+                    f"{uri} was deleted or damaged before it was committed",
                     "run the command again; find out who cleans this directory",
                 )
 

@@ -201,6 +201,12 @@ def test_21_a_damaged_index_can_be_dropped_and_is_not_cleaned(lake: Lake) -> Non
     assert lake.store().clean(keep=1, older_than=-10) == 0
     assert files_of(lake) == held
     newest.write_text(whole)  # a copy was at hand
+    older = lake.path(".skipbridge/generations/2.json")
+    held_by_older, text = files_of(lake), older.read_text()
+    older.write_text(text[:-30])
+    assert lake.store().clean(keep=2, older_than=-10) == 0
+    assert files_of(lake) == held_by_older
+    older.write_text(text)
     assert kept(lake, 5) == ["f000"]
     newest.write_text(whole[:-30])
     with pytest.raises(IndexCorrupt):
