@@ -1,7 +1,8 @@
 """The law of merging, case by case: a condition applies to merged rows, in Trino and in Python.
 
 Each table is one slice, whose base file and log differ in what decides a condition. It has an index
-of both, or of the base file alone.
+of both, or of the base file alone. And the cases of both mergers (`tests.support.hudi_merge_cases`)
+by the connector's.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from trino.exceptions import TrinoQueryError
 
 import bridge
 from bridge.indexing.table import index_table
@@ -22,6 +24,7 @@ from bridge.kernel.config import Config, Setting
 from bridge.metastore.client import MetastoreClient
 from bridge.table.model import TableName
 from tests.engines.stack import Stack
+from tests.support import hudi_merge_cases
 from tests.support.hudi_registration import register
 from tests.support.hudi_tables import HudiTable
 from tests.support.hudi_writer import avro_block, hfile_block, parquet_block
@@ -161,3 +164,19 @@ def test_conditions_apply_to_merged_rows(
         # HFile blocks have no statistics.
         kept = 1 if log_is_indexed and block != "hfile" else 2
         assert stack.kept_files(f"SELECT age FROM {known} WHERE age = 1000") == kept
+
+
+@pytest.mark.parametrize("name", hudi_merge_cases.CASES)
+@pytest.mark.rule("51")
+def test_51_a_slice_shows_its_rows_or_says_why_not(stack: Stack, name: str, tmp_path: Path) -> None:
+    case = hudi_merge_cases.CASES[name]
+    table = case.write(tmp_path / "t")
+    known = TableName(SCHEMA, f"both_{name}")
+    with MetastoreClient(stack.metastore_uri) as client:
+        register(client, known, table.root, hudi_merge_cases.COLUMNS)
+    sql = f"SELECT name FROM {known} ORDER BY name"
+    if case.refused:
+        with pytest.raises(TrinoQueryError, match=case.refused):
+            stack.query(sql)
+        return
+    assert stack.query(sql) == [[shown] for shown in sorted(case.shown)]

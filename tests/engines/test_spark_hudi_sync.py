@@ -32,7 +32,7 @@ _VERSIONS = (9,)
 # the story of a merge-on-read table is short.
 _STEPS = {COW: 18, MOR: 7}
 _numbers = itertools.count()
-_ARCHIVE = {
+ARCHIVE = {
     "hoodie.archive.automatic": "true",
     "hoodie.keep.min.commits": "3",
     "hoodie.keep.max.commits": "4",
@@ -179,7 +179,7 @@ class Writer:
         return {f for f in self.path.glob("*/*") if f.parent.name != ".hoodie"}
 
     def archive(self) -> None:
-        self.write("upsert", self.days(), options=_ARCHIVE)
+        self.write("upsert", self.days(), options=ARCHIVE)
 
     def cluster(self) -> None:
         inline = {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.commits": "1"}

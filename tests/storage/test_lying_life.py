@@ -145,8 +145,8 @@ def test_43_a_table_lives_on_a_store_that_lies(of: str, store: MemoryStore, tmp_
                 write(rng.randrange(3))
     print(dict(seen), dict(told))
     if LIVES > 5:
-        assert all(seen[step, "right"] for step in steps), seen
         errors = sum(count for (_, end), count in seen.items() if end == "error")
         assert errors <= seen.total() / 5, seen
     if nightly():
+        assert all(seen[step, "right"] for step in steps), seen
         assert min(told[way] for way in known) >= 20, told

@@ -7,7 +7,7 @@ an object.
 A refusal may be wrong. Where the answer to a request is lost, obstore repeats the request, and the
 store refuses what it has done itself. S3 refuses a request also while another one for the same name
 is under way, which may fail. So each writer marks its object, and looks whose it is if it is
-refused.
+refused. It looks also if the store says that it has created it: an answer may be another one's.
 """
 
 from __future__ import annotations
@@ -69,12 +69,14 @@ class AtomicCreate:
         mark = uuid.uuid4().hex
         for _ in Backoff(_PAUSE, attempts=_ATTEMPTS):
             refusal = self._put(key, content, mark)
-            if refusal is None:
-                return True
             writer = self._writer(key)
             if writer is not None:
-                return writer == mark
-        assert refusal is not None
+                return refusal is None or writer == mark
+        if refusal is None:
+            raise StorageFailure(
+                f"the store says that it has written {self._base}{key}, and it is not there",
+                "check the store",
+            )
         if "ConditionalRequestConflict" in str(refusal):  # others ask for the name all the time
             raise failure(refusal, self._base + key) from refusal
         raise StorageFailure(

@@ -103,6 +103,8 @@ def read_slice(
     blocks = blocks_in_merge_order(read_logs(storage, logs), is_valid)
     if not blocks:
         return found.select(wanted)
+    if rules.key_fields == (RECORD_KEY,) and found.column(RECORD_KEY).null_count:
+        raise _keyless()
     written = "" if base is None else base[0].rpartition("_")[2].partition(".")[0]
     places = [positions_of(block, written, found.num_rows) for block in blocks]
     told = _Told(rules, _keys(found, rules) if _needs_keys(places, rules) else [])
@@ -401,7 +403,7 @@ def _keys(table: pa.Table, rules: MergeRules) -> list[str]:
     texts = [_key_texts(table, name) for name in rules.key_fields]
     if len(texts) == 1:
         if None in texts[0]:
-            raise FileCorrupt("a row has no record key", "write it again")
+            raise _keyless()
         return texts[0]
     return [
         ",".join(
@@ -410,6 +412,10 @@ def _keys(table: pa.Table, rules: MergeRules) -> list[str]:
         )
         for parts in zip(*texts, strict=True)
     ]
+
+
+def _keyless() -> FileCorrupt:
+    return FileCorrupt("a row has no record key", "write it again")
 
 
 def _key_texts(table: pa.Table, name: str) -> list[Any]:

@@ -1,5 +1,6 @@
 package io.skipbridge.trino.hudi;
 
+import io.skipbridge.trino.read.merge.UnsupportedSlice;
 import org.apache.avro.Conversions;
 import org.apache.avro.LogicalTypes;
 import org.apache.avro.Schema;
@@ -8,6 +9,7 @@ import org.apache.avro.generic.GenericFixed;
 import org.apache.avro.generic.IndexedRecord;
 import org.apache.avro.util.Utf8;
 import org.apache.hudi.avro.AvroRecordContext;
+import org.apache.hudi.common.model.HoodieRecord;
 import org.apache.hudi.common.schema.HoodieSchema;
 import org.apache.hudi.common.table.HoodieTableConfig;
 import org.apache.hudi.common.util.OrderingValues;
@@ -54,7 +56,11 @@ final class RecordValues
     @Override
     public Object getValue(IndexedRecord record, HoodieSchema schema, String name)
     {
-        return path(name).value(record);
+        Object value = path(name).value(record);
+        if (value == null && name.equals(HoodieRecord.RECORD_KEY_METADATA_FIELD)) {
+            throw new UnsupportedSlice("a row has no record key. Write it again");
+        }
+        return value;
     }
 
     @Override
