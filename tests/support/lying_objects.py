@@ -134,7 +134,7 @@ WAYS: dict[str, Way] = {
     "write half": Way("write", _stored_half, claims=True),
     "write and lose it": Way("write", _says(500, _ERROR)),
     "write too much": Way("write", _undone(507, _ERROR), claims=True),
-    "create nothing": Way("create", _undone(200, _ERROR)),
+    "create nothing": Way("create", _undone(200, _ERROR), claims=True),
     "create half": Way("create", _stored_half, claims=True),
     "create and refuse": Way("create", _says(412, b"")),
     "refuse to create": Way("create", _undone(412, b"")),
