@@ -26,7 +26,7 @@ _FIRST = 0.1
 _BROKEN = (
     *("response body error", "<Code>RequestTimeout</Code>", "Got invalid list response"),
     *("Content-Range", "CONTENT_RANGE", "error: Requested ", "Invalid last modified"),
-    "extract metadata from headers",
+    *("extract metadata from headers", "Received non-partial response"),
 )
 """Where an answer broke off, or says what no store says: it is another one's, or was damaged."""
 _REPEATED = "the client has asked for the rest again"
