@@ -438,8 +438,8 @@ class SegmentLog:
                     files = self.read_files(view.files).files
                     new |= dict(zip(files.paths.to_pylist(), files.sizes.tolist(), strict=True))
         for uri, size in new.items():
-            held = self.storage.stat(uri)
-            if held is None or held.size != size:
+            state = self.storage.stat(uri)
+            if state is None or state.size != size:
                 raise SegmentLogCorrupt(
                     f"{uri} was deleted or damaged before it was committed",
                     "run the command again; find out who cleans this directory",
