@@ -63,7 +63,7 @@ def test_30_rivals_append_to_a_commit_log_and_each_knows_whose_record_lies_there
             number = max((each for each, _ in log.records()), default=0) + 1
             content = f"{rival} {number} {len(mine)}".encode()
             there = log.create(number, content)
-            assert there == log.read(number), "what is there never changes"
+            assert there == log.read(number, bytes), "what is there never changes"
             if there == content:
                 mine[number] = content
         return mine
@@ -74,7 +74,7 @@ def test_30_rivals_append_to_a_commit_log_and_each_knows_whose_record_lies_there
     numbers = [number for number, _ in log.records()]
     assert numbers == list(range(1, 13)), "no two have one number, and none is left out"
     committed = {number: content for mine in made for number, content in mine.items()}
-    assert committed == {number: log.read(number) for number in numbers}
+    assert committed == {number: log.read(number, bytes) for number in numbers}
 
 
 def test_30_no_generation_of_rival_builders_is_lost(place: Place, tmp_path: Path) -> None:

@@ -440,8 +440,9 @@ class SegmentLog:
         for uri, size in new.items():
             state = self.storage.stat(uri)
             if state is None or state.size != size:
+                there = "was deleted" if state is None else f"got {state.size} of {size} bytes"
                 raise SegmentLogCorrupt(
-                    f"{uri} was deleted or damaged before it was committed",
+                    f"{uri} {there} before it was committed",
                     "run the command again; find out who cleans this directory",
                 )
 
