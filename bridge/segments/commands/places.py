@@ -95,7 +95,8 @@ def refuse_overlap(
                 other = owner.setdefault(key, uri)
                 if other != uri:
                     raise SegmentOverlap(
-                        f"{uri} and {other} are the same file", "name each file once"
+                        f"{uri} and {other} are the same file",
+                        "name each file once, or delete one of the segments that have it first",
                     )
     for segment in manifest.segments:
         if segment.status not in HELD or segment.id in wanted:
