@@ -14,20 +14,18 @@ from bridge.storage.port import EMPTY, FileTable, Int64, one_spelling, sort
 
 
 def require_inside(prefix: str, ordered: FileTable) -> None:
-    """Errors: StorageFailure: a sorted listing holds what is not below a directory."""
+    """Errors: GenericError: a sorted listing holds what is not below a directory."""
     for path in (*ordered.paths[:1].to_pylist(), *ordered.paths[-1:].to_pylist()):
         if not path.startswith(inside(prefix)):
-            raise StorageFailure(
-                f"{prefix}: the store lists {path}, which is elsewhere",
-                "check storage.endpoint and the store",
-            )
+            raise GenericError(f"Got invalid list response: {path} is elsewhere")
 
 
 def distinct(prefix: str, files: FileTable) -> FileTable:
     """The files sorted, each once.
 
     Errors:
-        StorageFailure: one was listed in two states, or is elsewhere.
+        StorageFailure: one was listed in two states.
+        GenericError: one is elsewhere.
     """
     files = sort(files)
     require_inside(prefix, files)

@@ -10,7 +10,9 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import count, product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +27,7 @@ from bridge.storage.routed import open_storage
 from tests.storage.test_lying_store import ROOT, WAYS, drawn, lie_of, parquet
 from tests.storage.test_requests_in_flight import build
 from tests.support import lying_objects
-from tests.support.memory_store import MemoryStore
+from tests.support.memory_store import Answer, Asked, MemoryStore
 from tests.tiers import examples, nightly, seed
 
 pytestmark = pytest.mark.full
@@ -45,6 +47,27 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryStore]:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
     with MemoryStore(page=5) as running:
         yield running
+
+
+@pytest.mark.rule("43")
+def test_43_an_end_that_passes_is_none(store: MemoryStore) -> None:
+    """A page without entries, as if it were the last one, in place of one answer."""
+    for size, number, recursive in product((1, 4, 5, 11, 23), range(6), (True, False)):
+        store.objects.clear()
+        wanted = [f"t/f{i:03}" for i in range(size)]
+        for key in wanted:
+            store.put(key, b"x")
+        answers = count()
+
+        def lie(asked: Asked, answer: Answer, at: tuple[int, Any] = (number, answers)) -> Answer:
+            if not asked.listing or next(at[1]) != at[0]:
+                return answer
+            empty = b"<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>"
+            return Answer(200, empty, answer.headers)
+
+        store.lie = lie
+        found = open_storage(options=store.options).list_all(ROOT, recursive=recursive)
+        assert found.paths.to_pylist() == [f"s3://lake/{key}" for key in wanted], (size, number)
 
 
 def kind(way: str) -> str:

@@ -58,6 +58,12 @@ LIES: dict[str, Lie] = {
     "no token": _body(lambda body: _MORE.sub(b"", body)),
     "end unsaid": _body(lambda body: re.sub(rb"<IsTruncated>[^<]*</IsTruncated>", b"", body)),
     "twice": _body(lambda body: _ENTRY.sub(rb"\g<0>\g<0>", body)),
+    "backwards": _body(
+        lambda body: _ENTRY.sub(b"", body).replace(
+            _END, b"".join(_ENTRY.findall(body)[::-1]) + _END
+        )
+    ),
+    "elsewhere": _body(lambda body: body.replace(b"<Key>t", b"<Key>u", 1)),
     "first again": _body(
         lambda body: body.replace(_END, b"".join(_ENTRY.findall(body)[:1]) + _END)
     ),
@@ -128,9 +134,7 @@ def options(store: MemoryStore, scheme: str) -> dict[str, str]:
 
 def rows(store: MemoryStore, **options: object) -> list[int]:
     with bridge.connect(
-        storage_endpoint=store.endpoint,
-        storage_region="us-east-1",
-        storage_allow_http=True,
+        storage_endpoint=store.endpoint, storage_region="us-east-1", storage_allow_http=True
     ) as session:
         return sorted(session.table(ROOT).scan(**options).to_arrow()["x"].to_pylist())
 
