@@ -63,15 +63,13 @@ final class BlockEnds
             return end;
         }
         // the next block may begin in the last bytes that this one claims
-        long inner = magic(at, Math.min(size, end + MAGIC.byteSize() - 1));
-        require(inner >= 0, start, "its two lengths differ");
-        if (end == size || isMagic(end)) {
+        boolean torn = magic(at, Math.min(size, end + MAGIC.byteSize() - 1)) >= 0;
+        if (torn && (end == size || isMagic(end))) {
             // either this block ends here, or a later one does whose magic stands in between
-            while (inner >= 0 && copy != end - inner - Long.BYTES) {
-                inner = magic(inner + 1, end);
-            }
-            require(inner >= 0, start, "its two lengths differ");
+            long inner = end - Long.BYTES - copy;
+            torn = inner >= at && inner <= end - MAGIC.byteSize() && isMagic(inner);
         }
+        require(torn, start, "its two lengths differ");
         return -1;
     }
 
