@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -308,7 +308,7 @@ class Writer:
     changed: bool = False
     unquiet: bool = False
     _third: dict[str, str] | None = None
-    _others: list[tuple[str, str]] | None = None
+    _others: list[tuple[str, str]] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -329,14 +329,16 @@ class Writer:
         """
         columns = sum(len(f.name) + len(f.type) + 20 for f in self.table.record.sd.cols)
         fitting = [p for p in partitions if not self._too_long(p)]
-        known = {*names, *(p.name for p in fitting)}
+        planned, known = {p.name: p for p in fitting}, set(names)
 
         def send(batch: Sequence[NewPartition]) -> list[str]:
             found = present(batch)
-            free = self._untaken(found, known) if found and self._as_decided() else []
+            free = self._untaken(found, planned, known) if found and self._as_decided() else []
             made = self.client.add_partitions(*self.name, [self._record(p) for p in free])
             added = {tuple(p.values) for p in made}
             done = [p.name for p in free if tuple(_values(p.key)) in added]
+            with self._lock:
+                known.update(done)
             self.changed |= len(done) < len(found)  # others' are compared
             return done
 
@@ -402,20 +404,27 @@ class Writer:
         return same
 
     def _untaken(
-        self, new: Sequence[NewPartition], known: Collection[str]
+        self, new: Sequence[NewPartition], planned: Mapping[str, NewPartition], known: set[str]
     ) -> Sequence[NewPartition]:
         """Those of the new partitions whose place and values no other has registered meanwhile.
 
-        All names are read once, before the first batch.
+        Args:
+            planned: all new partitions of the run. One that is registered where it should be is
+                no other's: another batch may have added it.
+            known: names that are no other's; grows.
         """
+        names = self.client.get_partition_names(*self.name)
         with self._lock:
-            if self._others is None:
-                names = self.client.get_partition_names(*self.name)
-                self._others = self._placed([n for n in names if n not in known])
-        if not self._others:
+            fresh = [n for n in names if n not in known]
+            known.update(fresh)
+            for place, name in self._placed(fresh):
+                if name not in planned or canonical(planned[name].spelled) != place:
+                    self._others.append((place, name))
+            others = list(self._others)
+        if not others:
             return new
-        places, typed = RegisteredPlaces(self._others), typed_keys(self.table.keys)
-        values = {typed(key_of(name)) for _, name in self._others}
+        places, typed = RegisteredPlaces(others), typed_keys(self.table.keys)
+        values = {typed(key_of(name)) for _, name in others}
         return [
             p
             for p in new

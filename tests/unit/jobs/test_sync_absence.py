@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import shutil
 import time
@@ -122,6 +123,39 @@ def test_a_place_is_registered_once_however_it_is_named(tmp_path: Path) -> None:
     report = sync(lake, full=True)
     assert not report.added and "it is above" in report.kept[-1][2]
     assert report.unregistered == ["p=1/q=1_v2"] and sync(lake).problems == 1
+
+
+@pytest.mark.rule("44", "45")
+@pytest.mark.parametrize("name", ["new", "due"])
+def test_a_place_that_another_registers_between_two_batches(tmp_path: Path, name: str) -> None:
+    """Another registers a directory of the last batch after the first: by a name that no directory
+    has, or by that of another directory of the last batch.
+    """
+    lake = lake_of(tmp_path, *many(1))
+    lake.settings = replace(lake.settings, parallelism=1)
+    for directory in many(9)[1:]:
+        lake.take(Write(directory, "first"))
+    place = lake.root / "p=8" / "q=1"
+    values = ("z" if name == "new" else "7", "1")
+    calls: list[str] = []
+
+    def register(method: str, moment: str) -> None:
+        calls.append(f"{moment} {method}")
+        if calls.count("after add_partitions") == 1 and values not in lake.metastore.partitions:
+            made = copy.deepcopy(lake.metastore.partitions["0", "1"])
+            made.values = list(values)
+            lake.metastore.partitions[values] = made
+            point(lake, values, place)
+
+    lake.metastore.interfere = register
+    report = sync(lake)
+    lake.metastore.interfere = lambda method, moment: None
+    assert calls.count("before add_partitions") > 2
+    at = [v for v, where in lake.places().items() if where == place]
+    assert at == [values] and not report.doubled
+    left = [] if name == "new" else ["p=7/q=1"]
+    assert sync(lake, full=True).unregistered == left
+    assert sorted(lake.places().values()) == sorted(lake.root / d for d in many(9) if d not in left)
 
 
 @pytest.mark.rule("45")
