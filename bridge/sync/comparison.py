@@ -189,13 +189,14 @@ class Comparison:
         whole = not plan.stored.keys or len(plan.names) == len(plan.stored.partitions)
         if same and whole and plan.state is not None and not plan.state.elsewhere:
             plan.in_step = True
-            report.left_out = list(plan.state.left_out)
+            report.left_out, report.unreadable = plan.state.left_out, plan.state.unreadable
             report.unchanged = report.partitions = len(plan.names)
             return plan
         self._refuse_foreign(plan.directories, plan.table)
         plan.newer, plan.possibly = self._changed_rows(plan)
         if same and plan.table is not None:  # columns do not change where no file did
             evolution = evolve(plan.table.columns, (), plan.stored.keys)
+            report.unreadable = list(plan.state.unreadable) if plan.state is not None else []
         else:
             evolution = self._evolution(plan)
         plan.columns = evolution.columns
@@ -398,6 +399,9 @@ class Comparison:
 
     def _look(self, plan: SyncPlan, rows: Sequence[int]) -> SchemaEvolution:
         files = self._files(plan, rows)
+        if plan.state is not None:  # what could not be read is read again
+            wanted = {uri for uri, _ in plan.state.unreadable} - {uri for uri, _ in files}
+            files += self._storage.sizes(sorted(wanted))
         storage = self._storage.storage
         told: tuple[Column, ...] = ()
         if plan.table is not None:
@@ -518,7 +522,7 @@ class Comparison:
         files = self._files(plan, rows, each=True)
         storage, threads = self._storage.storage, self._settings.threads
         schemas, unreadable = read_each(storage, files, format, threads=threads)
-        self._report.unreadable += unreadable
+        self._report.unreadable = [*dict.fromkeys([*self._report.unreadable, *unreadable])]
         return schemas
 
     def _untrusted(self, plan: SyncPlan, changed: Rows) -> list[str]:

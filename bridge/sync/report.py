@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
+from bridge.kernel.errors import FileChanged
 from bridge.planner.reports.text import count_files, old_entries
 
 _SHOWN = 20
@@ -70,12 +71,13 @@ class SyncReport:
     @property
     def problems(self) -> int:
         """Number of partitions that differ from storage or that the index job could not list, of
-        columns that are left out, and of lines on files that no engine reads: a person should
-        check them.
+        columns that are left out, of files that could not be read, and of lines on files that no
+        engine reads: a person should check them.
         """
         own = len(self.collisions) + len(self.failed) + len(self.left) + self.held
         own += len(self.unregistered) + len(self.doubled) + len(self.left_out)
-        own += len(self.index["refused"]) if self.index else 0
+        unreadable = {file for file, _ in self.unreadable} | {*unindexed_files(self.index)}
+        own += len(unreadable) + (len(self.index["refused"]) if self.index else 0)
         return own + sum(view.problems for view in self.views)
 
     def to_dict(self) -> dict[str, Any]:
@@ -155,6 +157,12 @@ def summary(report: SyncReport) -> str:
     told = ", ".join(f"{n:,} {word}" for word, n in counts if n)
     line = f"{report.table} {verb[report.outcome]}{told and ': '}{told} ({report.seconds:.1f} s)"
     return "\n".join([*map(summary, report.views), line])
+
+
+def unindexed_files(index: Mapping[str, Any] | None) -> list[str]:
+    """Files that the index job could not read, those apart that changed while it read them."""
+    failed = index["failed"] if index else ()
+    return [f["file"] for f in failed if not f["reason"].startswith(FileChanged.code)]
 
 
 def index_line(index: Mapping[str, Any] | None) -> str:

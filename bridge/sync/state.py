@@ -44,6 +44,7 @@ class SyncState:
         elsewhere: names of the partitions that do not lie in their name's directory.
         dropped: recent drops: seconds since the epoch, and their number; -1: not known.
         left_out: columns of the files whose type Hive does not have.
+        unreadable: files whose schema could not be read, and the reason.
         parts: what the directories hold, in parts (`Parts`).
         indexed: digest of the storage that the index was last refreshed for, once all files had
             settled.
@@ -60,6 +61,7 @@ class SyncState:
     elsewhere: list[str] = field(default_factory=list)
     dropped: list[tuple[int, int]] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    unreadable: list[tuple[str, str]] = field(default_factory=list)
     parts: str = ""
     indexed: str = ""
 
@@ -81,13 +83,15 @@ def parse_state(text: str | None) -> SyncState | None:
         return None
     try:
         dropped = [(int(at), int(number)) for at, number in found.dropped]
+        unreadable = [(str(file), str(reason)) for file, reason in found.unreadable]
     except (ValueError, TypeError):
         return None
     whole = all(isinstance(n, int) for n in (found.newest, found.partitions, found.compared))
     whole = whole and isinstance(found.parts, str)
     for names in (found.elsewhere, found.left_out):
         whole = whole and isinstance(names, list) and all(isinstance(n, str) for n in names)
-    return replace(found, dropped=dropped) if whole and found.version == _VERSION else None
+    whole = whole and found.version == _VERSION
+    return replace(found, dropped=dropped, unreadable=unreadable) if whole else None
 
 
 def storage_digest(directories: Discovered) -> str:

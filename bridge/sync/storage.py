@@ -142,6 +142,11 @@ class SyncStorage:
 
         return [file for part in self._all(listed, directories) for file in part]
 
+    def sizes(self, files: Sequence[str]) -> list[tuple[str, int]]:
+        """Those of the files that are still there, with sizes."""
+        found = zip(files, self._all(self.storage.stat, files), strict=True)
+        return [(uri, now.size) for uri, now in found if now is not None]
+
     def occupied(self, locations: Sequence[str]) -> list[bool]:
         """`holds_data` for many locations."""
         return self._all(self.holds_data, locations)

@@ -223,6 +223,7 @@ class TableSync:
             elsewhere=sorted(plan.changes.elsewhere),
             dropped=dropped,
             left_out=self._report.left_out,
+            unreadable=self._report.unreadable,
             parts=Parts(plan.directories).text(),
             indexed=plan.state.indexed if plan.state else "",
         )

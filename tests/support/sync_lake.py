@@ -151,12 +151,12 @@ class ModelMetastore:
 
     def get_partition_names(self, database: str, table: str) -> list[str]:
         assert self.record is not None
-        return [self._name(values) for values in self.partitions]
+        return [self._name(values) for values in list(self.partitions)]
 
     def get_partitions_by_names(
         self, database: str, table: str, names: Sequence[str], cancellation: object = None
     ) -> FoundPartitions:
-        by_name = {self._name(v): p for v, p in self.partitions.items()}
+        by_name = {self._name(v): p for v, p in list(self.partitions.items())}
         known = tuple(n for n in names if n in by_name)
         missing = tuple(n for n in names if n not in by_name)
         return FoundPartitions(known, tuple(by_name[n] for n in known), missing)

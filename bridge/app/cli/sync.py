@@ -128,9 +128,10 @@ def sync(
     skipbridge sync demo.flights --watch 5m --listen    keep running
 
     Exit status: 0 in step; 3 in step except for rows that are in no partition or in two,
-    partitions that the metastore refused, columns whose type Hive does not have, drops that are
-    too many, and files in directories that the table was published from; 2 something to fix first;
-    1 anything else (with --all: a table failed), run again.
+    partitions that the metastore refused, columns whose type Hive does not have, files whose
+    columns could not be read, drops that are too many, and files in directories that the table was
+    published from; 2 something to fix first; 1 anything else (with --all: a table failed), run
+    again.
     """
     from bridge.clustering.commands.publish import left_lines
     from bridge.runtime.create_table import table_name

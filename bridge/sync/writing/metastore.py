@@ -416,10 +416,10 @@ class Writer:
         names = self.client.get_partition_names(*self.name)
         with self._lock:
             fresh = [n for n in names if n not in known]
-            known.update(fresh)
             for place, name in self._placed(fresh):
                 if name not in planned or canonical(planned[name].spelled) != place:
                     self._others.append((place, name))
+            known.update(fresh)
             others = list(self._others)
         if not others:
             return new
