@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bridge.kernel.errors import UnsupportedTable
+from bridge.kernel.errors import MetastoreFailure, UnsupportedTable
 from bridge.kernel.types import INTEGER
+from bridge.metastore._gen import ttypes
 from bridge.storage.local_disk.local import LocalStorage
+from bridge.sync.state import STATE_PROPERTY
 from bridge.sync.storage import SyncStorage
+from bridge.sync.writing.metastore import NewPartition, Writer, read_table
 from bridge.table.directory.discovered import Discovered
 from bridge.table.model import Column
-from tests.support.sync_lake import SyncLake, Write
+from tests.support.sync_lake import NAME, SyncLake, Write
 from tests.unit.jobs.test_sync_absence import lake_of, many, point, sync
+from tests.unit.jobs.test_sync_state_file import state_of
 
 
 @pytest.mark.parametrize(
@@ -139,9 +145,106 @@ def test_places_that_the_listing_does_not_cover_are_looked_at_side_by_side(tmp_p
             meeting.wait(60)  # breaks if another one never comes
             return super().pages(*arguments, **options)
 
+        def list_directories(self, *arguments: Any, **options: Any) -> Any:
+            meeting.wait(60)
+            return super().list_directories(*arguments, **options)
+
+        def stat(self, *arguments: Any, **options: Any) -> Any:
+            meeting.wait(60)
+            return super().stat(*arguments, **options)
+
     for number in range(4):
         (tmp_path / str(number)).mkdir()
     (tmp_path / "2" / "f").write_bytes(b"x")
     places = [(tmp_path / str(number)).as_uri() for number in range(4)]
     storage = SyncStorage(Meeting(), 4, False)
     assert storage.occupied(places) == storage.present(places) == [False, False, True, False]
+    assert storage.staging(places, ("_temporary",)) == [[], [], [], []]
+    file = f"{places[2]}/f"
+    assert storage.files(places) == [(file, 1)]
+    assert storage.sizes([f"{place}/f" for place in places]) == [(file, 1)]
+
+
+@pytest.mark.rule("45")
+def test_a_directory_below_a_place_is_not_registered(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path, *many(3))
+    point(lake, ("1", "1"), lake.root / "p=7")
+    lake.take(Write("p=7/q=1", "first"))
+    report = sync(lake, full=True)
+    assert not report.added and report.unregistered == ["p=1/q=1", "p=7/q=1"]
+    assert any("it is below" in why for name, _, why in report.kept if name == "p=7/q=1")
+
+
+def test_everything_is_compared_again_after_a_day(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path, *many(3))
+    for hours, compared in ((23, "changes"), (25, "all")):
+        state = json.loads(state_of(lake).read_text())
+        inner = json.loads(state["state"])
+        inner["compared"] = int(time.time()) - hours * 3600
+        state_of(lake).write_text(json.dumps({**state, "state": json.dumps(inner)}))
+        assert sync(lake).compared == compared
+    assert sync(lake).compared == "changes"
+
+
+@pytest.mark.rule("44")
+def test_a_table_whose_columns_change_during_each_comparison_ends_the_run(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path, *many(2))
+    lake.take(Write("p=5/q=1", "longer"))
+    lake.take(Write("p=6/q=1", "first"))
+
+    def change(method: str, moment: str) -> None:
+        if (method, moment) == ("get_partition_names", "after"):
+            made = ttypes.FieldSchema(f"c{len(lake.metastore.record.sd.cols)}", "int")
+            lake.metastore.record.sd.cols.append(made)
+
+    lake.metastore.interfere = change
+    with pytest.raises(MetastoreFailure, match="during each of 5 comparisons") as ended:
+        sync(lake)
+    assert "again" in ended.value.hint
+    lake.metastore.interfere = lambda method, moment: None
+    assert len(sync(lake).added) == 2 and sync(lake).outcome == "in step"
+
+
+def test_hidden_directories_that_are_left_out_are_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    lake = lake_of(tmp_path, *many(1))
+    lake.take(Write("_old/p=1/q=1", "first"))
+    lake.take(Write(".hidden/p=1/q=1", "first"))
+    with caplog.at_level(logging.WARNING):
+        assert not sync(lake, full=True).problems
+    assert f"{lake.root}/_old" in caplog.text and ".hidden" not in caplog.text
+    assert set(lake.metastore.partitions) == {("0", "1")}
+
+
+def test_the_extractor_is_remembered(tmp_path: Path) -> None:
+    lake = SyncLake(tmp_path)
+    lake.take(Write("1/x", "first"))
+    assert sync(lake, extractor="multi").added == ["p=1/q=x"]
+    lake.take(Write("2/y", "first"))
+    assert sync(lake).added == ["p=2/q=y"] and sync(lake).outcome == "in step"
+
+
+def test_the_state_lies_below_the_root_of_the_index(tmp_path: Path) -> None:
+    lake = SyncLake(tmp_path)
+    lake.settings = replace(lake.settings, state_root=(tmp_path / "index").as_uri())
+    for directory in many(2):
+        lake.take(Write(directory, "first"))
+    sync(lake)
+    assert not (lake.root / ".skipbridge").exists()
+    token = lake.metastore.record.parameters[STATE_PROPERTY]
+    assert [f.stem for f in (tmp_path / "index").rglob("*.json")] == [token]
+    assert sync(lake).compared == "changes"
+
+
+def test_locations_too_long_are_reported_without_being_sent(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path, *many(1))
+    table = read_table(lake.metastore, NAME)
+    writer = Writer(lake.metastore, table, lake.settings.limits, parallelism=1)
+    new = [
+        NewPartition(f"p={n}/q=1", (str(n), "1"), f"s3://b/{'x' * n}/p={n}", 1, 1)
+        for n in (100, 4000)
+    ]
+    assert writer.add(new, list) == ["p=100/q=1"]
+    ((name, reason),) = writer.failed
+    assert name == "p=4000/q=1" and "a metastore holds 4000" in reason
