@@ -276,6 +276,7 @@ class PartitionDiff:
         self._places: list[tuple[str, str]] = []
         self._moves: dict[str, str] = {}
         self._unsure: list[tuple[RegisteredPartition, str | None]] = []
+        self._returning: list[tuple[RegisteredPartition, str]] = []
         self._elsewhere: list[RegisteredPartition] = []
         self._changes = Changes()
 
@@ -304,6 +305,7 @@ class PartitionDiff:
     def changes(self) -> Changes:
         """All changes; call it once, after every registered partition has been passed."""
         changes = self._changes
+        self._move_back()
         found = self._occupied([p.location for p, _ in self._unsure])
         absent: list[RegisteredPartition] = []
         for (partition, place), there in zip(self._unsure, found, strict=True):
@@ -350,7 +352,7 @@ class PartitionDiff:
         if not location:
             self._keep(partition, "it has no location")
         elif place is not None and (target.relocate or self._left(location)):
-            self._update(partition, place)
+            self._returning.append((partition, place))
         elif place is not None:
             self._unsure.append((partition, place))
         elif held is not None and self._typed(held) == self._typed(partition.key):
@@ -366,6 +368,25 @@ class PartitionDiff:
             self._changes.drops.append(drop)
         else:
             self._unsure.append((partition, None))
+
+    def _move_back(self) -> None:
+        """Moves partitions to the directories of their names, but for those that others hold.
+
+        One that must stay holds its own place, which may be another's directory.
+        """
+        moving, stays = self._returning, True
+        while stays:
+            names = {p.name for p, _ in moving}
+            held = RegisteredPlaces((place, n) for place, n in self._places if n not in names)
+            claims = [held.claim(place) for _, place in moving]
+            for (partition, place), claim in zip(moving, claims, strict=True):
+                if claim is not None:
+                    self._keep(partition, f"its directory stays as it is, {place}: {claim}")
+            stays = any(claims)
+            pairs = zip(moving, claims, strict=True)
+            moving = [one for one, claim in pairs if claim is None]
+        for partition, place in moving:
+            self._update(partition, place)
 
     def _add(self, keys: Sequence[Key], absent: Sequence[RegisteredPartition]) -> None:
         """Adds directories that nobody holds."""

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+import trino
 
+from bridge.sync.report import warnings
 from tests.engines.conftest import RunningMetastore
 from tests.engines.stack import Stack, ask
 from tests.engines.stock_readers import ask_spark
+from tests.engines.sync_real_lake import RealLake, RealMetastore, write
 from tests.engines.test_sync_rivals import Draw
 from tests.tiers import examples, seed
 
@@ -83,3 +87,21 @@ def test_spark_reads_each_row_once(metastore_401: RunningMetastore, tmp_path: Pa
 
     start = seed(30_000)
     ask_rows(metastore_401, tmp_path, range(start, start + _IN_SPARK), "input_file_name()", read)
+
+
+def test_trino_fails_over_a_place_that_is_gone_unless_told(
+    stack: Stack, metastore: RunningMetastore, tmp_path: Path
+) -> None:
+    """As the report of a sync says while such a partition waits to be dropped."""
+    with metastore.client() as client:
+        lake = RealLake(tmp_path, RealMetastore(client, "absent_place"))
+        write(lake.root, "p=1", "p=2")
+        lake.sync()
+        shutil.rmtree(lake.root / "p=2")
+        report = lake.sync(drop_now=False, drop_all=False)
+    assert [name for name, _, _ in report.waiting] == ["p=2"]
+    assert any("hive.ignore-absent-partitions" in line for line in warnings(report))
+    query = "SELECT count(*) FROM absent_place.t"
+    with pytest.raises(trino.exceptions.TrinoQueryError, match="ocation does not exist"):
+        ask(stack.trino_port, query, "hive")
+    assert ask(stack.trino_port, query, "hive", {"ignore_absent_partitions": "true"}) == [[2]]

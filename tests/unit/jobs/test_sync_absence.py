@@ -159,6 +159,31 @@ def test_a_place_that_another_registers_between_two_batches(tmp_path: Path, name
 
 
 @pytest.mark.rule("45")
+def test_no_partition_is_moved_to_a_place_that_another_has(tmp_path: Path) -> None:
+    """A name without a directory has that of 0, which has that of 1, and so on; 3 and 4 change
+    places.
+    """
+    lake = lake_of(tmp_path, *many(5), "p=x/q=1")
+    lake.take(Remove("p=x"))
+    lake.take(Write("odd", "first"))
+    place = {str(i): lake.root / f"p={i}" / "q=1" for i in range(5)} | {"odd": lake.root / "odd"}
+    for value, where in {"x": "0", "0": "1", "1": "2", "2": "odd", "3": "4", "4": "3"}.items():
+        point(lake, (value, "1"), place[where])
+    report = sync(lake, full=True, relocate=True)
+    after = {"x": "0", "0": "1", "1": "2", "2": "odd", "3": "3", "4": "4"}
+    assert lake.places() == {(value, "1"): place[where] for value, where in after.items()}
+    assert not report.doubled and not report.problems
+    blocked = {n for n, _, why in report.kept if "is registered as" in why}
+    assert blocked == {f"p={i}/q=1" for i in (0, 1, 2)}
+    lake.metastore.partitions.pop(("x", "1"))
+    for _ in range(2):
+        sync(lake, full=True, relocate=True)
+    assert {v: where for (v, _), where in lake.places().items()} == {
+        v: where for v, where in place.items() if v != "odd"
+    }
+
+
+@pytest.mark.rule("45")
 def test_typed_names_are_one_partition(tmp_path: Path) -> None:
     lake = SyncLake(tmp_path)
     lake.take(Write("p=01/q=1", "first"))
