@@ -46,7 +46,11 @@ class Between:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
-                server = socket.create_connection(self._to)
+                try:
+                    server = socket.create_connection(self._to)
+                except OSError:  # it is down for a while
+                    client.close()
+                    continue
                 self.connections += 1
                 self._sockets += client, server
                 self.serve(client, server)

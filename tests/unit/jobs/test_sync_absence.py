@@ -158,6 +158,19 @@ def test_a_place_that_another_registers_between_two_batches(tmp_path: Path, name
     assert sorted(lake.places().values()) == sorted(lake.root / d for d in many(9) if d not in left)
 
 
+def test_names_are_read_before_each_batch_as_often_as_a_large_table_allows(tmp_path: Path) -> None:
+    """Beside two reads, before the comparison and at the end, some 12 names for each addition."""
+    for number, reads in ((1, range(15, 21)), (120, range(3, 6)), (600, range(1, 2))):
+        lake = lake_of(tmp_path / str(number), *many(number))
+        for directory in many(number + 40)[number:]:
+            lake.take(Write(directory, "first"))
+        calls: list[str] = []
+        lake.metastore.interfere = lambda method, moment, calls=calls: calls.append(method)
+        assert len(sync(lake).added) == 40
+        assert calls.count("add_partitions") == 2 * 20
+        assert calls.count("get_partition_names") // 2 - 2 in reads, number
+
+
 @pytest.mark.rule("45")
 def test_no_partition_is_moved_to_a_place_that_another_has(tmp_path: Path) -> None:
     """A name without a directory has that of 0, which has that of 1, and so on; 3 and 4 change
