@@ -209,8 +209,8 @@ class FileSchemas:
 
     Attributes:
         columns: columns that hold the values of all files.
-        unreadable: files that are not of the format, each with the reason; deleted files are not
-            included.
+        unreadable: files that are not of the format or cannot be read, each with the reason;
+            deleted files are not included.
         files: the URI and the schema of each file.
     """
 
@@ -230,7 +230,6 @@ def read_schemas(
 
     Errors:
         SchemaConflict: two of the files disagree.
-        FileUnreadable: a file exists but cannot be read.
         StorageFailure.
     """
     schemas, unreadable = read_each(storage, files, format, threads=threads)
@@ -250,13 +249,11 @@ def read_each(
             return error.message
         except FileShort as error:
             return f"{error.message}: it is being written, or was cut"
-        except FileUnreadable:
+        except FileUnreadable as error:
             now = storage.stat(uri)
             if now is None:
                 return None
-            if now.size == size:
-                raise
-            return f"{uri} is being rewritten"
+            return error.message if now.size == size else f"{uri} is being rewritten"
 
     with Threads(threads, "schemas") as pool:
         found = list(zip(files, pool.map(read, files), strict=True))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bridge.kernel.errors import FileUnreadable
+from bridge.storage.local_disk.local import LocalStorage
 from bridge.sync.report import SyncReport, unindexed_files, warnings
 from tests.support.sync_lake import SCHEMAS, SyncLake, Write
 from tests.unit.jobs.test_sync_absence import lake_of, many, sync
@@ -69,6 +72,31 @@ def test_a_damaged_file_beyond_the_sample_of_later_runs_stays_named(tmp_path: Pa
         lake.take(Write(directory, "first"))
     assert named(sync(lake)) == [file]
     assert named(sync(lake, full=True)) == [file]
+
+
+def test_a_file_that_may_not_be_read_stops_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an archived object of S3: it is listed, and may not be read."""
+    lake = lake_of(tmp_path, *many(2))
+    file = write(lake, "p=5/q=1", _LONGER)
+    lake.take(Write("p=6/q=1", "first"))
+    real = LocalStorage.read_ranges
+
+    def read_ranges(self: LocalStorage, uri: str, *arguments: Any, **options: Any) -> Any:
+        if uri == file:
+            raise FileUnreadable(f"{uri} cannot be read: InvalidObjectState", "restore it")
+        return real(self, uri, *arguments, **options)
+
+    monkeypatch.setattr(LocalStorage, "read_ranges", read_ranges)
+    for options in ({}, {}, {"full": True}):
+        report = sync(lake, **options)
+        assert (named(report), report.problems) == ([file], 1), options
+        assert {("5", "1"), ("6", "1")} <= lake.metastore.partitions.keys()
+    monkeypatch.undo()
+    lake.take(Write("p=7/q=1", "first"))
+    report = sync(lake)
+    assert "+ column extra double" in report.table_changes and not report.problems
 
 
 def test_files_that_changed_while_the_index_read_them_are_no_problem() -> None:
