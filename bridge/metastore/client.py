@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -307,9 +307,9 @@ class MetastoreClient(Caller):
             except (ttypes.NoSuchObjectException, ttypes.InvalidObjectException) as error:
                 self.get_table(database, table)
                 raise self.failure("get_partitions_by_names", error) from error
-            # A partition that another adds now is seen before its values: they are rows of their
-            # own in the metastore's database, and 2.3 reads them by another query.
-            if all(p.values for p in found):
+            # A partition that another adds or renames now is seen before its values: they are rows
+            # of their own in the metastore's database, and 2.3 reads them by another query.
+            if _as_asked(found, wanted):
                 break
         return self._in_order(database, table, wanted, found)
 
@@ -348,7 +348,10 @@ class MetastoreClient(Caller):
         except (MetastoreFailure, ttypes.NoSuchObjectException):
             # Also for an unknown table: the older call reports the cause.
             return self._by_names(*asked)
-        return self._in_order(database, table, wanted, _listed(answer.partitionSpec))
+        found = _listed(answer.partitionSpec)
+        if not _as_asked(found, wanted):  # the older call asks again
+            return self._by_names(*asked)
+        return self._in_order(database, table, wanted, found)
 
     def _in_order(
         self,
@@ -531,6 +534,10 @@ def _refuse_skewed(descriptor: ttypes.StorageDescriptor | None, what: str) -> No
             "this client cannot alter it without losing the locations of its values",
             "alter it with Hive",
         )
+
+
+def _as_asked(found: Iterable[ttypes.Partition], wanted: Container[tuple[str, ...]]) -> bool:
+    return all(tuple(p.values or ()) in wanted for p in found)
 
 
 def _stored_values(name: str) -> tuple[str, ...]:
