@@ -13,7 +13,7 @@ import pytest
 from bridge.metastore.client import MetastoreClient
 from tests.engines.conftest import RunningMetastore
 from tests.support.metastore_proxy import Call, Fate, MetastoreProxy
-from tests.support.sync_rivals import Outcome, Rivals, failing_store, sync
+from tests.support.sync_rivals import Outcome, Rivals, failing_store, small_batches, sync
 from tests.support.sync_world import KEYS, World, clear
 from tests.tiers import examples, seed
 
@@ -118,7 +118,7 @@ class Draw:
         fates: dict[int, Fate] = {}
         failing = 10**9
         if not self.quiet:
-            acts = {self.random.randrange(16) for _ in range(self.random.randint(1, 3))}
+            acts = {self.random.randrange(20) for _ in range(self.random.randint(1, 3))}
             if self.random.randrange(3) == 0:
                 fate = self.random.choice([Fate.LOSE, Fate.CUT, Fate.REFUSE])
                 fates[self.random.randrange(12)] = fate
@@ -137,7 +137,7 @@ class Draw:
             return fate
 
         self.proxy.reset(before)
-        with failing_store(failing):
+        with failing_store(failing), small_batches(self.random.choice([1, 2, 200])):
             ended = sync(self.world, self.proxy.uri, full=self.world.chance(30))
         for _ in acts:
             self.seen.append(f"rival after it: {self.rivals.act(None)}")

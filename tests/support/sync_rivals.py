@@ -6,7 +6,7 @@ import contextlib
 import copy
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ from bridge.metastore._gen import ttypes
 from bridge.storage.local_disk.local import LocalStorage
 from bridge.sync.job import SyncJob, run_job
 from bridge.sync.report import SyncReport
-from bridge.sync.request import SyncRequest
+from bridge.sync.request import SyncRequest, SyncSettings
+from bridge.sync.writing.write_batches import BatchLimits
 from bridge.table.model import Column, TableName
 from tests.support.metastore_proxy import Call
 from tests.support.sync_world import (
@@ -98,6 +99,22 @@ def failing_store(at: int) -> Iterator[None]:
         LocalStorage.pages = real  # type: ignore[method-assign]
 
 
+@contextlib.contextmanager
+def small_batches(count: int) -> Iterator[None]:
+    """Syncs that write so many partitions at once, one batch after another."""
+    real = SyncSettings.__dict__["of"]
+
+    def of(config: Config) -> SyncSettings:
+        made: SyncSettings = real.__func__(SyncSettings, config)
+        return replace(made, limits=BatchLimits(count=count), parallelism=1)
+
+    SyncSettings.of = of  # type: ignore[method-assign, assignment]
+    try:
+        yield
+    finally:
+        SyncSettings.of = real  # type: ignore[method-assign]
+
+
 @dataclass(slots=True)
 class Rivals:
     """Others, and what they confirmed.
@@ -109,6 +126,7 @@ class Rivals:
         window: what others changed between sync's last look and its write: the table's name, or
             values.
         alone: others changed single partitions, which only a comparison of all of them finds.
+        rewritten: directories of which others removed files, when a sync may have read them.
     """
 
     world: World
@@ -118,6 +136,7 @@ class Rivals:
     partitions: dict[Values, ttypes.Partition] = field(default_factory=dict)
     window: set[str | Values] = field(default_factory=set)
     alone: bool = False
+    rewritten: set[Path] = field(default_factory=set)
     _number: int = 0
 
     @property
@@ -246,6 +265,7 @@ class Rivals:
             record.sd.location = f"file:{self._new_place(tuple(record.values))}"
             old_goes = self.world.chance(50) and self._owners(old) == 1
             if old_goes and tuple(record.values) != self.world.steady():
+                self.rewritten.add(old)
                 clear(old)
 
         self._alter(call, change)
@@ -328,12 +348,15 @@ class Rivals:
         world = self.world
         some = [d for d in world.data_directories() if world.values(d) != world.steady()]
         if some:
-            clear(world.root / self.draw.choice(sorted(some)))
+            place = world.root / self.draw.choice(sorted(some))
+            self.rewritten.add(place)
+            clear(place)
         return "directory removed"
 
     def _rewrite(self, call: Call | None) -> str:
         world = self.world
         place = world.root / self.draw.choice(sorted(world.data_directories()))
+        self.rewritten.add(place)
         for file in data_files(place):
             file.unlink()
         world.write(place, self.draw.choice(["first", "longer"]), old=world.chance(50))
@@ -377,7 +400,7 @@ class Rivals:
                 yield f"lost: Spark's field {known}: {after.get(name)}"
 
     def _wider(self, directories: list[str]) -> bool:
-        return any(
+        return bool(self.rewritten) or any(
             lacking({"id": "int"}, f) and "id bigint" in lacking({"id": "int"}, f)
             for d in directories
             for f in data_files(self.world.root / d)
@@ -406,7 +429,9 @@ class Rivals:
                 ours = key == DDL_TIME or key.startswith(_OURS)
                 if not ours and now.parameters.get(key) != value:
                     yield f"lost: {values}'s property {key}: {now.parameters.get(key)}"
-            wide = any("id bigint" in lacking({"id": "int"}, f) for f in data_files(place_of(now)))
+            wide = place_of(now) in self.rewritten or any(
+                "id bigint" in lacking({"id": "int"}, f) for f in data_files(place_of(now))
+            )
             yield from _columns_lost(str(values), was.sd, now.sd, wide)
             one, other = copy.deepcopy(was.sd), copy.deepcopy(now.sd)
             for each in (one, other):
