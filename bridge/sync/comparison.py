@@ -400,7 +400,7 @@ class Comparison:
     def _look(self, plan: SyncPlan, rows: Sequence[int]) -> SchemaEvolution:
         files = self._files(plan, rows)
         if plan.state is not None:  # what could not be read is read again
-            wanted = {uri for uri, _ in plan.state.unreadable} - {uri for uri, _ in files}
+            wanted = plan.state.unreadable_in(plan.directories) - {uri for uri, _ in files}
             files += self._storage.sizes(sorted(wanted))
         storage = self._storage.storage
         told: tuple[Column, ...] = ()

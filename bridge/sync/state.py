@@ -68,6 +68,13 @@ class SyncState:
     def to_text(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"))
 
+    def unreadable_in(self, directories: Discovered) -> set[str]:
+        """Those of the unreadable files that lie in the directories, if they are still there."""
+        if not self.unreadable:
+            return set()
+        places = {directories.uri(path) for path in directories.paths}
+        return {uri for uri, _ in self.unreadable if uri.rpartition("/")[0] in places}
+
     def but_for_time(self) -> SyncState:
         """The same state without the time of comparison."""
         return replace(self, compared=0)

@@ -63,6 +63,14 @@ def test_a_damaged_file_that_is_gone_is_no_longer_named(tmp_path: Path) -> None:
     assert not sync(lake).problems
 
 
+def test_a_damaged_file_of_a_directory_that_is_left_is_not_named(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path, *many(2))
+    write(lake, "p=1/q=1", b"x")
+    assert sync(lake).problems == 1
+    (lake.root / "p=1").rename(lake.root / "_aside")
+    assert not sync(lake).unreadable
+
+
 def test_a_damaged_file_beyond_the_sample_of_later_runs_stays_named(tmp_path: Path) -> None:
     lake = lake_of(tmp_path, *many(2))
     lake.settings = replace(lake.settings, schema_sample=1)
