@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow.parquet as pq
 
@@ -102,17 +103,13 @@ def failing_store(at: int) -> Iterator[None]:
 @contextlib.contextmanager
 def small_batches(count: int) -> Iterator[None]:
     """Syncs that write so many partitions at once, one batch after another."""
-    real = SyncSettings.__dict__["of"]
+    real = SyncSettings.of
 
     def of(config: Config) -> SyncSettings:
-        made: SyncSettings = real.__func__(SyncSettings, config)
-        return replace(made, limits=BatchLimits(count=count), parallelism=1)
+        return replace(real(config), limits=BatchLimits(count=count), parallelism=1)
 
-    SyncSettings.of = of  # type: ignore[method-assign, assignment]
-    try:
+    with mock.patch.object(SyncSettings, "of", of):
         yield
-    finally:
-        SyncSettings.of = real  # type: ignore[method-assign]
 
 
 @dataclass(slots=True)
