@@ -242,4 +242,6 @@ def describe(update: Update) -> str:
     parts += [f"column {name} {was} -> {type_}" for name, was, type_ in update.types or ()]
     if update.classes:
         parts.append("format classes of the table")
+    if update.missing is not None:
+        parts.append("no data there" if update.missing else "data there again")
     return "; ".join(parts)

@@ -48,6 +48,7 @@ def test_a_drop_waits_for_a_second_run_and_its_time(tmp_path: Path) -> None:
     report = sync(lake)
     ((name, _, reason),) = report.waiting
     assert name == "p=1/q=1" and "--drop-now" in reason and not report.dropped
+    assert report.updated == [("p=1/q=1", "no data there")]
     assert any("hive.ignore-absent-partitions" in line for line in warnings(report))
     parameters = lake.metastore.partitions["1", "1"].parameters
     assert MISSING_PROPERTY in parameters
@@ -57,7 +58,8 @@ def test_a_drop_waits_for_a_second_run_and_its_time(tmp_path: Path) -> None:
     assert lake.metastore.partitions == before.partitions
     assert lake.metastore.record == before.record, "a run that finds nothing new writes nothing"
     lake.take(Write("p=1/q=1", "first"))
-    assert not sync(lake).waiting
+    report = sync(lake)
+    assert not report.waiting and report.updated == [("p=1/q=1", "data there again")]
     assert MISSING_PROPERTY not in lake.metastore.partitions["1", "1"].parameters
     lake.take(Remove("p=1"))
     sync(lake)
