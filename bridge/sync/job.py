@@ -16,7 +16,7 @@ from bridge.metastore.client import MetastoreClient
 from bridge.runtime.compose import metastore_of, storage_of
 from bridge.runtime.file_systems import require_file_system
 from bridge.sync.hudi.job import HudiSync, hudi_place
-from bridge.sync.report import SyncReport, unindexed_files
+from bridge.sync.report import SyncReport
 from bridge.sync.request import SyncRequest, SyncSettings
 from bridge.sync.state import parse_state
 from bridge.sync.state_file import StateFiles
@@ -100,8 +100,7 @@ def _index(
     with contextlib.nullcontext() if local else _SPARK:
         made = index_table(config, str(name), local=local, progress=progress, say=say)
     settled = state is not None and time.time() - state.newest / 1e6 > _SETTLED_SECONDS
-    # The next run names them again.
-    settled = settled and not made["refused"] and not unindexed_files(made)
+    settled = settled and not made["refused"]  # the next run names them again
     if state is not None and settled and not current and parse_state(states.read(record)) == state:
         states.write(record, replace(state, indexed=state.storage).to_text())
     return made
