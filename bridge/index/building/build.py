@@ -440,9 +440,8 @@ class _Build:
         tasks = tasks_of(self._listed, missing, self._table.format)
         done, rows, size, parts = 0, 0, 0, []
         sampling = Sampling.of(max(len(files), len(entries)))
-        reading = Reading(
-            self._nan, self._kinds, self._settings.modes, sampling, entries.count_shown()
-        )
+        shown = entries.count_shown()
+        reading = Reading(self._nan, self._kinds, self._settings.modes, sampling, shown)
         for part in collector.collect(tasks, reading):
             parts.append(part)
             done += part.files.num_rows
