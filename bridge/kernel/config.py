@@ -190,20 +190,8 @@ OPTIONS: tuple[Option, ...] = (
         "hudi.spark",
         "",
         "text",
-        "a Python that has PySpark 3.5, or the home of a Spark 3.5, for Hudi's own clustering; "
-        "empty: SPARK_HOME, else this Python",
-    ),
-    Option(
-        "hudi.bundle",
-        "",
-        "text",
-        "jar or release of Hudi's bundle for Spark 3.5; empty: by the table's version",
-    ),
-    Option(
-        "hudi.properties",
-        "",
-        "text",
-        "file of properties hoodie.* and spark.* for it, such as a lock provider; empty: none",
+        "command of a spark-sql 3.5 with Hudi's bundle, for Hudi's own clustering; empty: that of "
+        "SPARK_HOME, else of the path",
     ),
     Option("service.host", "127.0.0.1", "text", "address the planner listens on; loopback only"),
     Option("service.port", "9527", "int", "port the planner listens on", most=_PORTS),

@@ -22,7 +22,7 @@ from bridge.app.cli.main import cli
 from bridge.clustering.commands.now import run_now
 from bridge.clustering.commands.run import schedule
 from bridge.clustering.commands.watch import watched_round
-from bridge.clustering.hudi.lease import lease
+from bridge.clustering.lease import lease
 from bridge.clustering.planning.eligibility import Limits
 from bridge.clustering.planning.scheduling import Strategy
 from bridge.clustering.planning.triggers import Triggers

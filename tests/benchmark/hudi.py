@@ -7,7 +7,6 @@ Hudi 0.15 reads the merge-on-read table as a peer, and has to give the same row.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import statistics
 import subprocess
@@ -22,7 +21,6 @@ from typing import Any
 import trino
 
 import bridge
-from bridge.clustering.hudi.spark import find_hudi_spark
 from bridge.indexing.table import index_table
 from bridge.kernel.config import Config, Setting
 from bridge.metastore.client import MetastoreClient
@@ -38,7 +36,7 @@ from bridge.trino.server import TrinoSpec, start_trino, stock_plugins
 from tests.benchmark import hudi_data
 from tests.benchmark.data import root
 from tests.benchmark.figures import Figure, median
-from tests.support.hudi_spark import python_with_spark_35
+from tests.support.hudi_spark import environment_of, hudi_bundle, python_with_spark_35
 
 _RANGE = "SELECT count(*), max(price), sum(n0) FROM hudi.cow WHERE id BETWEEN 200000 AND 200900"
 _FULL = "SELECT s, sum(n0), max(price), max(d0), count(*) FROM hudi.cow GROUP BY s ORDER BY 1"
@@ -70,12 +68,11 @@ def tables() -> Path:
 
 def _spark(module: str, *arguments: str) -> str:
     """Runs a module in a Python with PySpark 3.5, with Hudi 0.15; returns what it printed."""
-    found = find_hudi_spark(str(python_with_spark_35()), "", 6)
-    environment = {**os.environ, **found.environment, "PYTHONPATH": str(_ROOT)}
+    python = python_with_spark_35()
     done = subprocess.run(
-        [found.python, "-m", f"tests.benchmark.{module}", str(found.bundle), *arguments],
+        [str(python), "-m", f"tests.benchmark.{module}", str(hudi_bundle(6)), *arguments],
         cwd=_ROOT,
-        env=environment,
+        env=environment_of(python),
         stdout=subprocess.PIPE,
         text=True,
         check=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,11 +14,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from bridge.clustering.hudi.spark import find_hudi_spark
-from bridge.servers.maven import build_once, cache_directory
+from bridge.servers.java import find_jdk
+from bridge.servers.maven import Artifact, artifact_file, build_once, cache_directory
 
 _ROOT = Path(__file__).parents[2]
 _PYSPARK = "pyspark==3.5.6"
+_RELEASES = {6: "0.15.0", 8: "1.0.2", 9: "1.2.0"}
+"""The release line of Hudi that writes each table version by default."""
 
 
 def python_with_spark_35() -> Path:
@@ -34,24 +37,53 @@ def python_with_spark_35() -> Path:
     return build_once(cache_directory() / "pyspark-3.5.6", make) / "bin" / "python"
 
 
+def hudi_bundle(version: int) -> Path:
+    """The bundle for Spark 3.5 of the release that writes this table version."""
+    name = "hudi-spark3.5-bundle_2.12"
+    return artifact_file(Artifact("org.apache.hudi", name, _RELEASES[version])).absolute()
+
+
+def environment_of(python: Path) -> dict[str, str]:
+    """In which that Python runs its own Spark."""
+    home = str(_home(python))
+    java = str(find_jdk(11, 17).home)
+    return {**os.environ, "PYTHONPATH": str(_ROOT), "SPARK_HOME": home, "JAVA_HOME": java}
+
+
+def spark_sql(python: Path, version: int) -> str:
+    """What a user would set `hudi.spark` to."""
+    words = [
+        "env",
+        f"JAVA_HOME={find_jdk(11, 17).home}",
+        f"SPARK_HOME={_home(python)}",
+        str(_home(python) / "bin" / "spark-sql"),
+        *("--master", "local[2]", "--driver-memory", "1g"),
+        *("--conf", "spark.ui.enabled=false"),
+        *("--conf", "spark.driver.extraJavaOptions=-Duser.timezone=UTC -XX:+UseSerialGC"),
+        *("--jars", str(hudi_bundle(version))),
+        *("--hiveconf", "hoodie.parquet.bloom.filter.enabled=false"),
+    ]
+    return shlex.join(words)
+
+
+def _home(python: Path) -> Path:
+    return next(python.parents[1].glob("lib/python3*/site-packages/pyspark"))
+
+
 class HudiStory:
     """A process of ``tests/engines/hudi_story.py``; ends with the block."""
 
     def __init__(self, spark: Path, version: int, scratch: Path) -> None:
-        found = find_hudi_spark(str(spark), "", version)
-        environment = {**os.environ, **found.environment}
-        environment["PYTHONPATH"] = os.pathsep.join(
-            filter(None, [str(_ROOT), environment.get("PYTHONPATH", "")])
-        )
+        self.version = version
         scratch.mkdir(parents=True, exist_ok=True)
         self._log = (scratch / "story.log").open("wb")
         self._process = subprocess.Popen(
-            [found.python, "-m", "tests.engines.hudi_story", str(found.bundle), str(scratch)],
+            [str(spark), "-m", "tests.engines.hudi_story", str(hudi_bundle(version)), str(scratch)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
             cwd=_ROOT,
-            env=environment,
+            env=environment_of(spark),
             text=True,
             start_new_session=True,
         )

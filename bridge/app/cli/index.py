@@ -203,7 +203,7 @@ def _leave(report: dict[str, Any]) -> None:
 )
 @click.option("--cluster-target", metavar="SIZE", help="Size of new files. [default: 1GiB]")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text")
-@settings(*_SETTINGS, "hudi.spark", "hudi.bundle", "hudi.properties")
+@settings(*_SETTINGS, "hudi.spark")
 def refresh(
     config: Config,
     table: str,

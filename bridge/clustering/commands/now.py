@@ -10,7 +10,7 @@ from bridge.clustering.commands.advice import Auto, TableListing
 from bridge.clustering.commands.run import oldest_begun_plan, report_of, run, schedule
 from bridge.clustering.execution import GroupsFailed, RunReport
 from bridge.clustering.hudi import run as cluster_hudi
-from bridge.clustering.hudi.lease import lease
+from bridge.clustering.lease import lease
 from bridge.clustering.plan import ClusteringPlan
 from bridge.clustering.planning.scheduling import Strategy, check_table
 from bridge.clustering.timeline import Timeline

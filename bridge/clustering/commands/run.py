@@ -467,7 +467,7 @@ def cancel(config: Config, table: str, instant: str) -> dict[str, Any]:
     """
     with open_indexed_table(config, table) as (storage, _, found, store):
         if cluster_hudi.is_hudi(found):
-            return cluster_hudi.cancel(config, storage, found, instant)
+            cluster_hudi.refuse_cancel(found, instant)
         timeline = Timeline(storage, store.root)
         states = timeline.states(store.latest())
         state = next((s for s in states if s.instant == instant), None)

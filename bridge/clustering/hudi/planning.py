@@ -1,8 +1,9 @@
 """What a `Strategy` is in Hudi's words, and which partitions of a Hudi table are worth a plan.
 
 Hudi plans and rewrites by itself: this module gives it options and a choice of partitions. What
-Hudi cannot do is refused by name. A plan keeps its options in the requested instant, because Hudi
-itself keeps the sort columns alone, and whoever executes the plan must give the rest again.
+Hudi cannot do is refused by name. Hudi keeps the sort columns of a plan alone, and whoever executes
+it must give the rest again: a small file below the index's root keeps it. Earlier releases kept it
+in the plan's extra metadata.
 """
 
 from __future__ import annotations
@@ -57,13 +58,8 @@ _INDEXES = {
 _VERSION, _NOW = "skipbridge.version", "1"
 """Of what a plan keeps. A plan cannot be made anew: every later release reads this version, too."""
 _LAYOUT, _COLUMNS, _OPTIONS = "skipbridge.layout", "skipbridge.columns", "skipbridge.options"
-DEFAULTS = {
-    "hoodie.embed.timeline.server": "false",
-    "hoodie.write.markers.type": "DIRECT",
-}
-"""What the user's properties may change; `table_options` they may not."""
 BEGUN = "skipbridge.begun"
-"""In a plan's extra metadata: who made it executes it at once."""
+"""Kept with a plan: who made it executes it at once."""
 _BUCKET = re.compile(r"000\d{5}-.*")
 
 
@@ -168,6 +164,8 @@ def table_options(config: HudiTableConfig) -> dict[str, str]:
     """
     held = config.metadata_partitions
     options = {
+        "hoodie.embed.timeline.server": "false",
+        "hoodie.write.markers.type": "DIRECT",
         "hoodie.write.auto.upgrade": "false",
         "hoodie.write.table.version": str(config.version),
         "hoodie.clean.automatic": "false",
@@ -184,7 +182,7 @@ def table_options(config: HudiTableConfig) -> dict[str, str]:
 
 
 def kept_in_plan(strategy: Strategy, options: Mapping[str, str], begin: bool) -> dict[str, str]:
-    """What a plan keeps besides what Hudi writes into it.
+    """What is kept of a plan besides what Hudi writes into it.
 
     Args:
         begin: its maker executes it at once.
@@ -286,13 +284,15 @@ def partition_options(chosen: Collection[str], known: Collection[str]) -> dict[s
     """
     if set(chosen) == set(known):
         return {}
-    return {_REGEX: "|".join(_quoted(path) for path in sorted(chosen))}
+    return {_REGEX: "|".join(map(_pattern, sorted(chosen)))}
 
 
-def _quoted(path: str) -> str:
-    r"""A pattern of Java's that matches this text alone.
+def _pattern(path: str) -> str:
+    r"""A pattern of Java's that matches this text alone, without ``,`` and ``=``.
 
-    >>> _quoted("a.b=1")
-    '\\Qa.b=1\\E'
+    >>> _pattern("a=1")
+    'a\\x{3d}1'
     """
-    return "\\Q" + path.replace("\\E", "\\E\\\\E\\Q") + "\\E"
+    return "".join(
+        c if (c.isascii() and c.isalnum()) or c in "_/-" else f"\\x{{{ord(c):x}}}" for c in path
+    )

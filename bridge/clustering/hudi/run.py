@@ -1,7 +1,9 @@
-"""Clusters a Hudi table by Hudi's own clustering: schedules, executes, shows and cancels plans.
+"""Clusters a Hudi table by Hudi's own clustering: schedules, executes and shows plans.
 
 The timeline is Hudi's, and only Hudi writes to it. Before Spark is started, this program looks at
-the timeline itself: what is not worth a plan, or cannot be executed, costs no Spark.
+the timeline itself: what is not worth a plan, or cannot be executed, costs no Spark. What Hudi did
+is read from the timeline, too. Two commands at one clustering are not kept apart here: Hudi rolls
+back what the first one has written, and whoever runs them has to know.
 """
 
 from __future__ import annotations
@@ -12,13 +14,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
-from pathlib import Path
 from typing import Any
 
-from bridge.clustering.hudi.lease import lease
 from bridge.clustering.hudi.planning import (
     BEGUN,
-    DEFAULTS,
     check_hudi,
     kept_in_plan,
     layout_of_clustering,
@@ -29,18 +28,13 @@ from bridge.clustering.hudi.planning import (
     table_options,
     with_usual_of_hudi,
 )
-from bridge.clustering.hudi.spark import HudiFailed, HudiSpark, find_hudi_spark
+from bridge.clustering.hudi.spark import HudiFailed, call_procedure
 from bridge.clustering.planning.scheduling import Strategy
 from bridge.clustering.planning.triggers import Since, Triggers, due
 from bridge.formats.parquet.tail import count_rows
 from bridge.indexing.table import Say, open_indexed_table
 from bridge.kernel.config import Config
-from bridge.kernel.errors import (
-    InvalidConfiguration,
-    InvalidRequest,
-    TableChanged,
-    UnsupportedTable,
-)
+from bridge.kernel.errors import FileCorrupt, InvalidRequest, UnsupportedTable
 from bridge.kernel.threads import Threads
 from bridge.runtime.compose import index_root
 from bridge.storage.port import Storage
@@ -48,12 +42,13 @@ from bridge.storage.uri import canonical, join
 from bridge.table.hudi.files.file_slices import FileSlices
 from bridge.table.hudi.files.file_system_view import FileSystemView
 from bridge.table.hudi.open_tables import OpenTable, OpenTables
-from bridge.table.hudi.table_config import parse_properties
-from bridge.table.hudi.timeline.clusterings import HudiClustering, clusterings
+from bridge.table.hudi.timeline.clusterings import SORT_COLUMNS, HudiClustering, clusterings
 from bridge.table.model import CatalogTable
 
 NAME = "hudi"
 _READERS = 16
+_KEPT = "clustering/hudi"
+"""Below the index's root: a file for each plan that this program has scheduled."""
 _CLOCKS = dt.timedelta(minutes=5)
 """By which the clocks of two writers may differ."""
 
@@ -76,12 +71,32 @@ class _Opened:
     @staticmethod
     def of(config: Config, storage: Storage, table: CatalogTable) -> _Opened:
         source = OpenTables().get(storage, table.location)
-        view = source.view()
-        return _Opened(config, storage, table, source, view, clusterings(view))
+        found = _Opened(config, storage, table, source, source.view(), [])
+        found.reload()
+        return found
 
     def reload(self) -> None:
         self.view = self.source.view()
-        self.plans = clusterings(self.view)
+        root = join(index_root(self.config, self.table), _KEPT)
+        held = set(self.storage.list_all(root, recursive=False).paths.to_pylist())
+        self.plans = [
+            replace(plan, extra={**self._kept(uri), **plan.extra}) if uri in held else plan
+            for plan in clusterings(self.view)
+            for uri in [f"{root}/{plan.instant.requested}.json"]
+        ]
+
+    def _kept(self, uri: str) -> dict[str, str]:
+        """What `keep` has written of a plan. Errors: FileCorrupt."""
+        try:
+            return {str(k): str(v) for k, v in json.loads(self.storage.read(uri)).items()}
+        except (ValueError, AttributeError) as error:
+            raise FileCorrupt(
+                f"{uri} cannot be read", "delete it: the plan has Hudi's usual layout, then"
+            ) from error
+
+    def keep(self, instant: str, kept: dict[str, str]) -> None:
+        root = join(index_root(self.config, self.table), _KEPT)
+        self.storage.put(f"{root}/{instant}.json", json.dumps(kept).encode())
 
     @property
     def slices(self) -> FileSlices:
@@ -102,23 +117,19 @@ class _Opened:
         history = self.source.schema_history(self.view)
         check_hudi(self.view, self.slices, history is not None and not history.is_stable)
 
-    def call(self, command: str, options: dict[str, str], **more: Any) -> dict[str, Any]:
-        """Runs a command of Hudi's in Spark.
+    def call(self, operation: str, options: dict[str, str], **more: str) -> None:
+        """Runs Hudi's clustering in Spark.
 
         Errors:
-            EnvironmentMissing, InvalidConfiguration, ArtifactUnavailable, HudiFailed.
+            EnvironmentMissing, InvalidConfiguration, InvalidRequest, HudiFailed.
         """
-        spark = self._spark()
-        hudi, settings = _properties(self.config)
-        every = {**DEFAULTS, **hudi, **table_options(self.view.config), **options}
-        return spark.call(command, _hadoop(self.table.location), every, spark=settings, **more)
-
-    def _spark(self) -> HudiSpark:
-        return find_hudi_spark(
-            self.config.text("hudi.spark"),
-            self.config.text("hudi.bundle"),
-            self.view.config.version,
-        )
+        every = {**table_options(self.view.config), **options}
+        order = every.pop(SORT_COLUMNS, "")
+        given = {"path": _hadoop(self.table.location), "op": operation, **more}
+        if order:
+            given["order"] = order
+        given["options"] = ",".join(f"{key}={value}" for key, value in every.items())
+        call_procedure(self.config.text("hudi.spark"), "run_clustering", given)
 
 
 def schedule(
@@ -133,7 +144,7 @@ def schedule(
 
     Errors:
         UnsupportedTable, InvalidRequest, ColumnNotFound, InvalidConfiguration.
-        EnvironmentMissing, ArtifactUnavailable, HudiFailed.
+        EnvironmentMissing, HudiFailed, StorageFailure.
     """
     strategy = with_usual_of_hudi(strategy)
     found = _Opened.of(config, storage, table)
@@ -145,13 +156,20 @@ def schedule(
     if not chosen:
         return _nothing(found.table, strategy)
     _check_clock(found.view)
-    kept = kept_in_plan(strategy, options, begin)
-    options |= partition_options(chosen, slices.partitions)
-    instant = found.call("schedule", options, extra=kept)["instant"]
-    if instant is None:
-        return _nothing(found.table, strategy)
+    before = {plan.instant.requested for plan in found.plans}
+    found.call("schedule", {**options, **partition_options(chosen, slices.partitions)})
     found.reload()
-    return shown(found.table, found.plan(instant))
+    made = [
+        plan.instant.requested
+        for plan in found.plans
+        if plan.instant.requested not in before
+        and {each.partition for each in plan.slices} <= set(chosen)
+    ]
+    if not made:  # Hudi, too, says what is worth a plan
+        return _nothing(found.table, strategy)
+    found.keep(made[-1], kept_in_plan(strategy, options, begin))
+    found.reload()
+    return shown(found.table, found.plan(made[-1]))
 
 
 def run(
@@ -167,9 +185,8 @@ def run(
 
     Errors:
         InvalidRequest: no such plan, or none waits.
-        UnsupportedTable, FileCorrupt, EnvironmentMissing, ArtifactUnavailable, HudiFailed.
-        ClusteringPending: another process is at it.
-        TableChanged: the timeline does not show it as completed afterwards.
+        UnsupportedTable, FileCorrupt, EnvironmentMissing.
+        HudiFailed: Spark failed, or the timeline does not show the clustering as completed.
 
     With `clustering.verify` the numbers of rows are compared afterwards.
     """
@@ -182,19 +199,17 @@ def run(
     if plan.commit is None:
         found.check()
         _check_places(found, plan)
-        with lease(storage, index_root(config, table), instant):
-            found.reload()  # another process may have begun or ended it meanwhile
-            if found.plan(instant).state == plan.state:
-                rows = int(found.call("run", plan_options(plan), instant=instant)["rows"])
+        found.call("execute", plan_options(plan), instants=instant)
         found.reload()
         plan = found.plan(instant)
-    if plan.commit is None:
-        raise TableChanged(
-            f"the clustering {instant} of {table.name} was executed, and it is {plan.state}",
-            f"skipbridge cluster show {table.name}",
-        )
-    if rows and config.flag("clustering.verify"):
-        _check_rows(found, plan)
+        if plan.commit is None:
+            raise HudiFailed(
+                f"Hudi has executed the clustering {instant} of {table.name}, and it is "
+                f"{plan.state}",
+                f"skipbridge cluster show {table.name}",
+            )
+        rows = _count_rows(found, plan)
+    assert plan.commit is not None
     return {
         "table": str(table.name),
         "instant": instant,
@@ -220,38 +235,14 @@ def show(
     return [shown(table, found.plan(instant), storage)]
 
 
-def cancel(config: Config, storage: Storage, table: CatalogTable, instant: str) -> dict[str, Any]:
-    """Has Hudi roll back a plan that is not completed.
-
-    Errors:
-        InvalidRequest: no such plan, or it is completed.
-        EnvironmentMissing, ArtifactUnavailable, HudiFailed, TableChanged.
-    """
-    found = _Opened.of(config, storage, table)
-    _refuse_completed(found, instant)
-    with lease(storage, index_root(config, table), instant):
-        found.reload()  # who held the lease may have completed it
-        _refuse_completed(found, instant)
-        found.call("cancel", {}, instant=instant)
-    found.reload()
-    left = next((each for each in found.plans if each.instant.requested == instant), None)
-    if left is not None:
-        raise TableChanged(
-            f"Hudi has rolled back the clustering {instant} of {table.name}, and it is "
-            f"{left.state}",
-            f"skipbridge cluster show {table.name}",
-        )
-    return {"table": str(table.name), "instant": instant, "state": "cancelled"}
-
-
-def _refuse_completed(found: _Opened, instant: str) -> None:
-    """Hudi would roll back a completed clustering, too. Errors: InvalidRequest."""
-    if found.plan(instant).commit is not None:
-        name = found.table.name
-        raise InvalidRequest(
-            f"the clustering {instant} of {name} is completed, and cannot be cancelled",
-            "the table's rows are the same as before; Hudi's restore goes back to older files",
-        )
+def refuse_cancel(table: CatalogTable, instant: str) -> None:
+    """Errors: InvalidRequest: only Hudi takes back what is on its timeline."""
+    raise InvalidRequest(
+        f"{table.name} is a Hudi table, whose clustering {instant} only Hudi takes back",
+        f"skipbridge cluster run {table.name} {instant} completes it. In Spark, CALL "
+        f"rollback_to_instant(table => 'T', instant_time => '{instant}') rolls back that instant "
+        "AND all commits that came later",
+    )
 
 
 def cluster_if_due(
@@ -399,21 +390,23 @@ def _old_bytes(slices: FileSlices, plan: HudiClustering) -> int:
     return sum(size for path, file_id, size in every if (path, file_id) in wanted)
 
 
-def _check_rows(found: _Opened, plan: HudiClustering) -> None:
-    """Compares the numbers of rows in old and new base files; logs change them, so not with logs.
+def _count_rows(found: _Opened, plan: HudiClustering) -> int:
+    """The rows of the new base files; with `clustering.verify`, those of the old ones are the same.
+
+    Logs change the number of rows: slices with logs are not compared.
 
     Errors:
-        HudiFailed: they differ. The clustering is committed.
+        HudiFailed: they are not. The clustering is committed.
     """
     commit = plan.commit
     assert commit is not None
-    if any(each.logs or not each.base for each in plan.slices):
-        return
+    root = found.table.location
     owners = chain.from_iterable(map(repeat, commit.partitions, commit.counts))
-    new = [
-        join(join(found.table.location, partition) if partition else found.table.location, name)
-        for partition, name in zip(owners, commit.names, strict=True)
-    ]
+    names = zip(owners, commit.names, strict=True)
+    new = [join(join(root, part) if part else root, name) for part, name in names]
+    old = [canonical(each.base) for each in plan.slices if each.base and not each.logs]
+    if len(old) < len(plan.slices) or not found.config.flag("clustering.verify"):
+        old = []
 
     def count(uri: str) -> int | None:
         state = found.storage.stat(uri)
@@ -422,17 +415,15 @@ def _check_rows(found: _Opened, plan: HudiClustering) -> None:
         return count_rows(found.storage, uri, state.size)
 
     with Threads(_READERS, "read") as pool:
-        old = list(pool.map(count, [canonical(each.base) for each in plan.slices]))
-        now = list(pool.map(count, new))
-    if None in old or None in now:
-        return
-    before, after = (sum(filter(None, each)) for each in (old, now))
-    if before != after:
+        counts = list(pool.map(count, [*new, *old]))
+    after, before = (sum(filter(None, each)) for each in (counts[: len(new)], counts[len(new) :]))
+    if old and None not in counts and before != after:
         raise HudiFailed(
             f"the clustering {plan.instant.requested} of {found.table.name} is committed, and "
             f"replaced {before:,} rows by {after:,}",
             "stop cleaning, and restore the table to the instant before with Hudi",
         )
+    return after
 
 
 def _check_places(found: _Opened, plan: HudiClustering) -> None:
@@ -446,7 +437,7 @@ def _check_places(found: _Opened, plan: HudiClustering) -> None:
             raise InvalidRequest(
                 f"the clustering {plan.instant.requested} is of {each.base}, which is not in "
                 f"{found.table.location}",
-                f"skipbridge cluster cancel {found.table.name} {plan.instant.requested}",
+                "roll it back with Hudi where it was made, and copy the table then",
             )
 
 
@@ -472,31 +463,6 @@ def _column_names(view: FileSystemView) -> list[str]:
     """Of the top-level columns as the schema spells them."""
     text = view.schema()
     return [field["name"] for field in json.loads(text)["fields"]] if text else []
-
-
-def _properties(config: Config) -> tuple[dict[str, str], dict[str, str]]:
-    """The options of Hudi and the settings of Spark in the file that `hudi.properties` names.
-
-    Errors:
-        InvalidConfiguration: it cannot be read, or holds something else.
-    """
-    place = config.text("hudi.properties")
-    if not place:
-        return {}, {}
-    try:
-        held = parse_properties(Path(place).expanduser().read_bytes())
-    except OSError as error:
-        raise InvalidConfiguration(
-            f"hudi.properties is {place}: {error.strerror}", "name a file of properties"
-        ) from error
-    hudi = {key: held[key] for key in held if key.startswith("hoodie.")}
-    spark = {key: held[key] for key in held if key.startswith("spark.")}
-    strange = sorted(held.keys() - hudi.keys() - spark.keys())
-    if strange:
-        raise InvalidConfiguration(
-            f"{place} has the property {strange[0]}", "give properties of hoodie. and spark. alone"
-        )
-    return hudi, spark
 
 
 def _hadoop(location: str) -> str:

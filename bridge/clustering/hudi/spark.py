@@ -1,56 +1,48 @@
-"""Runs Hudi's own table services in a Spark 3.5 of its own process.
-
-Hudi has no bundle for Spark 4, so the Spark of this Python does not do. The child runs
-``driver.py`` with a Python that has PySpark 3.5, or with the Python of a Spark home.
-"""
+"""Runs one CALL of Hudi's procedures by the ``spark-sql`` that the user names."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from bridge.kernel.errors import EnvironmentMissing, ExternalError, InvalidConfiguration
-from bridge.servers.java import find_jdk
-from bridge.servers.maven import Artifact, artifact_file
-
-_RELEASES = {6: "0.15.0", 8: "1.0.2", 9: "1.2.0"}
-"""The bundle for each table version: the release line that writes it by default."""
-_VERSION = re.compile(r"\d+(?:\.\d+)+(?:[-.]\w+)*")
-_JAR = re.compile(r"hudi-spark(\d\.\d)-bundle_(2\.1[23])-(\d+\.\d+\.\d+)[^/]*\.jar")
-_DRIVER = Path(__file__).with_name("driver.py")
-_PROBE = "import pyspark as p; print(p.__version__); print(p.__path__[0])"
-_REMEDY = (
-    "give the setting hudi.spark: a Python that has PySpark 3.5 (python3.11 -m venv v; v/bin/pip "
-    "install pyspark==3.5.6), or the home of a Spark 3.5"
+from bridge.kernel.errors import (
+    EnvironmentMissing,
+    ExternalError,
+    InvalidConfiguration,
+    InvalidRequest,
 )
-_CLASS_PATH = "spark.driver.extraClassPath"
-_KRYO = "org.apache.spark.serializer.KryoSerializer"
+
 _SETTINGS = {
-    "spark.app.name": "skipbridge cluster",
-    "spark.master": "local[*]",
-    "spark.serializer": _KRYO,
+    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
     "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
     "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
-    "spark.sql.catalogImplementation": "in-memory",
-    "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
-    "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
 }
-_LOCAL = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+"""What Hudi needs of Spark, unless the user's command says otherwise."""
+_LONGEST = 120_000  # bytes; Linux takes 131,072 in one argument
+_LINES = 5
+_SPECIAL = re.compile(r"[^A-Za-z0-9_./:,=-]")
+_SECRET = re.compile(
+    r"([\w.\"-]*(?:secret|passw|token|credential|key|sas|private)[\w.\"-]*\s*[=:]\s*)\S+",
+    re.IGNORECASE,
+)
+_REMEDY = (
+    "set hudi.spark to the spark-sql of a Spark 3.5 with Hudi's bundle: \"/opt/spark-3.5.6/bin/"
+    'spark-sql --packages org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"'
+)
 
 
 class HudiFailed(ExternalError):
@@ -59,195 +51,104 @@ class HudiFailed(ExternalError):
     code = "HUDI_FAILED"
 
 
-@dataclass(frozen=True, slots=True)
-class HudiSpark:
-    """A Spark 3.5 and a bundle of Hudi for it.
+def call_procedure(command: str, procedure: str, arguments: Mapping[str, str]) -> None:
+    """Runs one procedure and waits for it. What it did is read from the timeline, not from here.
 
-    Attributes:
-        python: runs the driver.
-        environment: added to this process's.
-        bundle: the jar.
-        release: of Hudi; empty if the jar's name does not tell it.
-    """
-
-    python: str
-    environment: Mapping[str, str]
-    bundle: Path
-    release: str
-
-    def call(
-        self,
-        command: str,
-        base: str,
-        options: Mapping[str, str],
-        *,
-        instant: str = "",
-        extra: Mapping[str, str] | None = None,
-        spark: Mapping[str, str] | None = None,
-    ) -> dict[str, Any]:
-        """Runs one command of the driver and waits for it; if this process dies, it ends too.
-
-        Args:
-            base: of the table, as Hadoop spells it.
-            options: of Hudi's write client.
-            extra: kept in the requested instant.
-            spark: settings that override the usual ones.
-
-        Errors:
-            HudiFailed.
-        """
-        settings = {**_SETTINGS, **(spark or {})}
-        if settings["spark.master"].startswith("local"):
-            settings = {**_LOCAL, **settings}
-        jars = [str(self.bundle), *filter(None, [settings.get("spark.jars")])]
-        settings["spark.jars"] = ",".join(jars)
-        # Threads of Java's common pool see no class of `spark.jars`, and Avro then takes Hudi's
-        # records for generic ones.
-        paths = [str(self.bundle), *filter(None, [settings.get(_CLASS_PATH)])]
-        settings[_CLASS_PATH] = os.pathsep.join(paths)
-        request = {
-            "command": command,
-            "base": base,
-            "instant": instant,
-            "options": dict(options),
-            "extra": dict(extra or {}),
-            "spark": settings,
-        }
-        with tempfile.TemporaryDirectory(prefix="skipbridge-hudi-") as directory:
-            settings.setdefault("spark.sql.warehouse.dir", f"{directory}/warehouse")
-            asked, reply = Path(directory) / "request.json", Path(directory) / "reply.json"
-            log = Path(directory) / "spark.log"
-            asked.write_text(json.dumps(request), "utf-8")
-            status = self._run([str(asked), str(reply)], log, Path(directory))
-            return _read(reply, log, status, command)
-
-    def _run(self, arguments: list[str], log: Path, directory: Path) -> int:
-        environment = {**os.environ, **self.environment, "PYSPARK_PYTHON": self.python}
-        environment["PYSPARK_DRIVER_PYTHON"] = self.python
-        with log.open("wb") as out:
-            child = subprocess.Popen(
-                [self.python, str(_DRIVER), *arguments],
-                stdin=subprocess.PIPE,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                cwd=directory,
-                env=environment,
-                start_new_session=True,
-            )
-            try:
-                return child.wait()
-            finally:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(child.pid, signal.SIGKILL)  # what a failed driver left, if anything
-                child.wait()
-                assert child.stdin is not None
-                child.stdin.close()
-
-
-def _read(reply: Path, log: Path, status: int, command: str) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads(reply.read_text("utf-8"))
-    except (OSError, ValueError):
-        lines = [line for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
-        said = " | ".join(lines[-3:]) or "it printed nothing"
-        raise HudiFailed(
-            f"the process that ran Hudi's {command} ended with status {status}: {said[:600]}",
-            "the table is as it was, or its clustering is inflight: skipbridge cluster show",
-        ) from None
-    if "error" in found:
-        raise HudiFailed(
-            f"Hudi's {command} failed: {found['error']}",
-            "the table is as it was, or its clustering is inflight: skipbridge cluster show",
-        )
-    result: dict[str, Any] = found["result"]
-    return result
-
-
-def find_hudi_spark(spark: str, bundle: str, table_version: int) -> HudiSpark:
-    """The Spark and the bundle that the settings name.
+    Spark ends with this process, unless that is killed by SIGKILL.
 
     Args:
-        spark: a Python, or the home of a Spark; empty: ``SPARK_HOME``, else this Python.
-        bundle: a jar or a release of Hudi; empty: the release that writes the table version.
+        command: the setting `hudi.spark`.
 
     Errors:
-        EnvironmentMissing: no Spark 3.5, or no JDK for it.
-        InvalidConfiguration: no such bundle, or it is too old for the table.
-        ArtifactUnavailable: Maven cannot download the bundle.
+        EnvironmentMissing, InvalidConfiguration: there is no such command.
+        InvalidRequest: the arguments are too long.
+        HudiFailed.
     """
-    python, environment, home = _spark(spark)
-    scala = "2.13" if any(home.glob("jars/scala-library-2.13*.jar")) else "2.12"
-    release = bundle or _RELEASES[table_version]
-    jar = None
-    if bundle and (bundle.endswith(".jar") or "/" in bundle):
-        jar = Path(bundle).expanduser().absolute()
-        if not jar.is_file():
-            raise InvalidConfiguration(
-                f"hudi.bundle is {bundle}, and there is no such file",
-                "give a jar as Maven names it, or a release such as 1.2.0",
-            )
-        named = _JAR.fullmatch(jar.name)
-        release = named[3] if named else ""
-        if named and (named[1], named[2]) != ("3.5", scala):
-            raise InvalidConfiguration(
-                f"hudi.bundle is {jar.name}, and this Spark is 3.5 with Scala {scala}",
-                f"give a jar hudi-spark3.5-bundle_{scala}, or leave it out",
-            )
-    elif not _VERSION.fullmatch(release):
-        raise InvalidConfiguration(
-            f"hudi.bundle is {bundle!r}, neither a jar nor a release", "give one such as 1.2.0"
+    words = _spark_sql(command)
+    for key, value in _SETTINGS.items():
+        if not any(key in word for word in words):
+            words += ["--conf", f"{key}={value}"]
+    given = ", ".join(f"{name} => {quote(value)}" for name, value in arguments.items())
+    text = f"CALL {procedure}({given})"
+    if len(text) > _LONGEST:
+        raise InvalidRequest(
+            f"the CALL of {procedure} has {len(text):,} characters, more than a command may have",
+            "plan fewer partitions at a time: --recent N, or --partition",
         )
-    least = 1 if table_version >= 8 else 0
-    if release and int(release.split(".")[0]) < least:
-        raise InvalidConfiguration(
-            f"hudi.bundle is {release}, which does not know table version {table_version}",
-            f"leave it out, or give {_RELEASES[table_version]} or later",
+    with tempfile.TemporaryDirectory(prefix="skipbridge-hudi-") as home:
+        log = Path(home, "log")
+        status = _run([*words, "-e", text], home, log)
+        lines = log.read_text("utf-8", "replace").splitlines()
+    if status:
+        told = [line.strip() for line in lines if line.strip()]
+        told = [line for line in told if not line.startswith(("at ", "... "))]
+        said = _SECRET.sub(r"\1***", " | ".join(told[-_LINES:])) or "it printed nothing"
+        raise HudiFailed(
+            f"Hudi's {procedure} ended with status {status}: {said[:1500]}",
+            "the table is as it was, or its clustering is inflight: skipbridge cluster show; "
+            "hudi.spark is the command",
         )
-    if jar is None:
-        jar = artifact_file(
-            Artifact("org.apache.hudi", f"hudi-spark3.5-bundle_{scala}", release)
-        ).absolute()
-    jdk = find_jdk(11, 17)
-    return HudiSpark(python, {**environment, "JAVA_HOME": str(jdk.home)}, jar, release)
 
 
-def _spark(given: str) -> tuple[str, dict[str, str], Path]:
-    """The Python that runs the driver, its environment, and the home of Spark."""
-    place = given or os.environ.get("SPARK_HOME", "")
-    origin = f"hudi.spark is {given}" if given else f"SPARK_HOME is {place}"
-    if place and (home := Path(place).expanduser().absolute()).is_dir():
-        found = sorted(home.glob("jars/spark-core_2.1[23]-*.jar"))
-        version = found[0].stem.partition("-")[2].partition("-")[2] if found else ""
-        archives = sorted(home.glob("python/lib/py4j-*.zip"))
-        if version.startswith("3.5.") and archives:
-            path = os.pathsep.join([str(home / "python"), str(archives[0])])
-            python = os.environ.get("PYSPARK_DRIVER_PYTHON") or sys.executable
-            return python, {"SPARK_HOME": str(home), "PYTHONPATH": path}, home
-        if given:
-            held = f"holds Spark {version}" if version else "is no home of Spark"
-            raise EnvironmentMissing(f"{origin}, which {held}; Hudi needs 3.5", _REMEDY)
-    python = str(Path(given).expanduser().absolute()) if given else sys.executable
-    clean = {"PYTHONPATH": "", "SPARK_HOME": ""}
-    version, package = _installed(python, clean)
-    if version.startswith("3.5."):
-        return python, {"PYTHONPATH": "", "SPARK_HOME": package}, Path(package)
-    held = f"PySpark {version}" if version else "no PySpark"
-    where = origin if given else f"this Python, {python}"
-    raise EnvironmentMissing(f"{where} has {held}; Hudi's services need Spark 3.5", _REMEDY)
+def quote(text: str) -> str:
+    r"""A literal of Spark's SQL. All that could end it, or be replaced in it, is escaped.
+
+    >>> quote("a'b")
+    "'a\\u0027b'"
+    """
+
+    def escape(found: re.Match[str]) -> str:
+        raw = found[0].encode("utf-16-be", "surrogatepass")
+        return "".join(f"\\u{raw[at : at + 2].hex()}" for at in range(0, len(raw), 2))
+
+    return f"'{_SPECIAL.sub(escape, text)}'"
 
 
-def _installed(python: str, environment: Mapping[str, str]) -> tuple[str, str]:
-    """Version and directory of PySpark in a Python; empty if there is none."""
+def _spark_sql(command: str) -> list[str]:
+    """The words of the command; by default ``SPARK_HOME``'s, else that of the path."""
     try:
-        said = subprocess.run(
-            [python, "-c", _PROBE],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-            env={**os.environ, **environment},
+        words = shlex.split(command)
+    except ValueError as error:
+        raise InvalidConfiguration(f"hudi.spark is {command!r}: {error}", _REMEDY) from error
+    if not words:
+        home = os.environ.get("SPARK_HOME")
+        words = [str(Path(home) / "bin" / "spark-sql") if home else "spark-sql"]
+    words[0] = str(Path(words[0]).expanduser())
+    if shutil.which(words[0]) is None:
+        raise EnvironmentMissing(f"Hudi's clustering needs Spark: no program {words[0]}", _REMEDY)
+    return words
+
+
+def _run(words: Sequence[str], home: str, log: Path) -> int:
+    """Args: home: where Spark's Derby, which nobody needs, may write."""
+    options = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} -Dderby.system.home={home}"
+    environment = {**os.environ, "SPARK_SUBMIT_OPTS": options.strip()}
+    with _exit_on_sigterm(), log.open("wb") as out:
+        child = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,
         )
-    except (OSError, subprocess.TimeoutExpired):
-        return "", ""
-    lines = said.stdout.split("\n")
-    return (lines[0], lines[1]) if said.returncode == 0 and len(lines) > 1 else ("", "")
+        try:
+            return child.wait()
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+
+
+@contextlib.contextmanager
+def _exit_on_sigterm() -> Iterator[None]:
+    """Lets SIGTERM end this process by an exception, where it would end it at once."""
+    at_once = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if not at_once or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)

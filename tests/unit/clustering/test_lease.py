@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from bridge.clustering.hudi.lease import STALE, lease
+from bridge.clustering.lease import STALE, lease
 from bridge.kernel.config import Config
 from bridge.kernel.errors import ClusteringPending
 from bridge.runtime.compose import storage_of

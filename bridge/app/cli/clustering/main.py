@@ -33,7 +33,7 @@ from bridge.app.cli.output import PROBLEMS, emit, emit_json, progress, progress_
 from bridge.kernel.config import Config
 
 _SETTINGS = ("metastore.uri", "index.root")
-_HUDI = ("hudi.spark", "hudi.bundle", "hudi.properties")
+_HUDI = "hudi.spark"
 _RUN_SETTINGS = (
     *_SETTINGS,
     "clustering.settled",
@@ -41,7 +41,7 @@ _RUN_SETTINGS = (
     "clustering.verify",
     "planner.predicate_log",
     "splits.open_cost",
-    *_HUDI,
+    _HUDI,
 )
 _OUTPUT = click.option("--output", type=click.Choice(["text", "json"]), default="text")
 
@@ -59,7 +59,7 @@ def cluster() -> None:
 @click.argument("table")
 @strategy_options
 @_OUTPUT
-@settings(*_SETTINGS, *_HUDI)
+@settings(*_SETTINGS, _HUDI)
 def schedule(config: Config, table: str, output: str, **given: Any) -> None:
     """Save a plan of what is worth a rewrite, and print its instant.
 
@@ -359,9 +359,12 @@ def _group_written(group: dict[str, Any] | None) -> str:
 @cluster.command("cancel")
 @click.argument("table")
 @click.argument("instant")
-@settings(*_SETTINGS, *_HUDI)
+@settings(*_SETTINGS)
 def cancel(config: Config, table: str, instant: str) -> None:
-    """Cancel a plan that is not committed yet; what was written for it is never read."""
+    """Cancel a plan that is not committed yet; what was written for it is never read.
+
+    Plans of Hudi tables are refused: only Hudi takes them back.
+    """
     from bridge.clustering.commands.run import cancel as stop
 
     done = stop(config, table, instant)

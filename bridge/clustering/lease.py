@@ -1,8 +1,7 @@
 """One process at a time: a small file below the index's root, renewed while its holder lives.
 
-Hudi begins a clustering that is inflight by deleting what was written for it. A second process at
-the same clustering would so delete the files that the first one commits. Of other tables, a second
-process would do the work of the first once more.
+A second process that clusters a plain table would do the work of the first once more. Clusterings
+of Hudi tables are not leased: Hudi's own timeline and lock decide there.
 """
 
 from __future__ import annotations
