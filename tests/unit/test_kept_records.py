@@ -95,7 +95,7 @@ def test_the_options_of_a_plan_of_hudi() -> None:
         "skipbridge.options": '{"hoodie.parquet.block.size": "1024", "other": "x"}',
     }
     written = kept_in_plan(
-        Strategy("linear", ("k",)), {"hoodie.parquet.block.size": "1024", "other": "x"}, False
+        Strategy("linear", ("k",)), {"hoodie.parquet.block.size": "1024", "other": "x"}
     )
     assert written == kept
     plan = HudiClustering(Instant("1", "clustering", State.REQUESTED, None, ""), (), (), kept)

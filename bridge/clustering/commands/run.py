@@ -107,7 +107,7 @@ def schedule(
     with listing.open_table(config, table) as (storage, _, found, _):
         if cluster_hudi.is_hudi(found):
             _refuse(found, {"--auto": auto is not None, "--dry-run": dry, "--local": local})
-            return cluster_hudi.schedule(config, storage, found, strategy, begin=begin)
+            return cluster_hudi.schedule(config, storage, found, strategy)
         check_table(found)
     strategy = with_usual(strategy)
     if refresh and not dry:

@@ -58,8 +58,6 @@ _INDEXES = {
 _VERSION, _NOW = "skipbridge.version", "1"
 """Of what a plan keeps. A plan cannot be made anew: every later release reads this version, too."""
 _LAYOUT, _COLUMNS, _OPTIONS = "skipbridge.layout", "skipbridge.columns", "skipbridge.options"
-BEGUN = "skipbridge.begun"
-"""Kept with a plan: who made it executes it at once."""
 _BUCKET = re.compile(r"000\d{5}-.*")
 
 
@@ -181,19 +179,14 @@ def table_options(config: HudiTableConfig) -> dict[str, str]:
     return options
 
 
-def kept_in_plan(strategy: Strategy, options: Mapping[str, str], begin: bool) -> dict[str, str]:
-    """What is kept of a plan besides what Hudi writes into it.
-
-    Args:
-        begin: its maker executes it at once.
-    """
-    kept = {
+def kept_in_plan(strategy: Strategy, options: Mapping[str, str]) -> dict[str, str]:
+    """What is kept of a plan besides what Hudi writes into it."""
+    return {
         _VERSION: _NOW,
         _LAYOUT: strategy.layout,
         _COLUMNS: json.dumps(list(strategy.columns)),
         _OPTIONS: json.dumps(dict(options), sort_keys=True),
     }
-    return {**kept, BEGUN: "true"} if begin else kept
 
 
 def plan_options(plan: HudiClustering) -> dict[str, str]:
@@ -213,7 +206,7 @@ def plan_options(plan: HudiClustering) -> dict[str, str]:
     except (ValueError, AttributeError) as error:
         raise FileCorrupt(
             f"the plan {plan.instant.requested} keeps options that cannot be read: {text[:80]!r}",
-            "cancel it and schedule another one",
+            "roll it back with Hudi, or restore the record",
         ) from error
 
 

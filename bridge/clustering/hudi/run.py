@@ -17,7 +17,6 @@ from itertools import chain, repeat
 from typing import Any
 
 from bridge.clustering.hudi.planning import (
-    BEGUN,
     check_hudi,
     kept_in_plan,
     layout_of_clustering,
@@ -133,12 +132,7 @@ class _Opened:
 
 
 def schedule(
-    config: Config,
-    storage: Storage,
-    table: CatalogTable,
-    strategy: Strategy,
-    *,
-    begin: bool = False,
+    config: Config, storage: Storage, table: CatalogTable, strategy: Strategy
 ) -> dict[str, Any]:
     """Has Hudi save a plan for the partitions that are worth one; see `jobs.cluster.schedule`.
 
@@ -167,7 +161,7 @@ def schedule(
     ]
     if not made:  # Hudi, too, says what is worth a plan
         return _nothing(found.table, strategy)
-    found.keep(made[-1], kept_in_plan(strategy, options, begin))
+    found.keep(made[-1], kept_in_plan(strategy, options))
     found.reload()
     return shown(found.table, found.plan(made[-1]))
 
@@ -256,20 +250,18 @@ def cluster_if_due(
 ) -> dict[str, Any] | None:
     """Schedules and executes a plan if a trigger says so; see `jobs.cluster_watch`.
 
-    A plan that was made to be executed at once, and was not begun, is executed first. Commits are
-    those of the table's timeline.
+    A plan that waits is not executed: another process may be about to do it, and neither knows of
+    the other. Commits are those of the table's timeline.
     """
     with open_indexed_table(config, table) as (storage, _, target, _):
         strategy = with_usual_of_hudi(strategy)
         found = _Opened.of(config, storage, target)
         for plan in found.plans:
-            if plan.state == "inflight":
+            if plan.state == "inflight" or (plan.state == "requested" and plan.extra):
                 say(
-                    f"{table}: clustering {plan.instant.requested} is inflight; if its process has "
-                    f"died: skipbridge cluster run {table} {plan.instant.requested}"
+                    f"{table}: clustering {plan.instant.requested} is {plan.state}; if no process "
+                    f"is at it: skipbridge cluster run {table} {plan.instant.requested}"
                 )
-            elif plan.state == "requested" and plan.extra.get(BEGUN):
-                return run(config, storage, target, plan.instant.requested)
         done = [plan for plan in found.plans if plan.commit is not None]
         if as_before and done:
             last = layout_of_clustering(done[-1])
@@ -277,7 +269,7 @@ def cluster_if_due(
         why = due(triggers, _since(found, strategy, done))
         if not why:
             return None
-        made = schedule(config, storage, target, strategy, begin=True)
+        made = schedule(config, storage, target, strategy)
         if made["instant"] is None:
             return None
         say(f"{table}: clustered after {why}, by plan {made['instant']}")
@@ -355,11 +347,7 @@ def _nothing(table: CatalogTable, strategy: Strategy) -> dict[str, Any]:
         "layout": strategy.layout,
         "columns": list(strategy.columns),
         "grouping": "size",
-        "groups": 0,
-        "partitions": 0,
-        "old_files": 0,
-        "new_files": 0,
-        "bytes": 0,
+        **dict.fromkeys(("groups", "partitions", "old_files", "new_files", "bytes"), 0),
     }
 
 

@@ -13,7 +13,6 @@ from click.testing import CliRunner
 from bridge.app.cli.main import cli
 from bridge.clustering.hudi import run as cluster_hudi
 from bridge.clustering.hudi.planning import (
-    BEGUN,
     Laid,
     check_hudi,
     kept_in_plan,
@@ -118,7 +117,7 @@ def test_options(fixture: HudiFixture) -> None:
         "hoodie.parquet.block.size": str(128 << 20),
         "hoodie.parquet.compression.codec": "zstd",
     }
-    kept = kept_in_plan(strategy, options, False)
+    kept = kept_in_plan(strategy, options)
     instant = Instant("1" * 17, "clustering", State.REQUESTED, None, "")
     plan = HudiClustering(instant, (), ("price", "name"), kept)
     assert plan_options(plan) == options and layout_of_clustering(plan) == Laid(
@@ -283,10 +282,10 @@ def test_what_is_kept_of_a_plan_is_read_again(fixture: HudiFixture, tmp_path: Pa
         (plan,) = found.plans
         strategy = Strategy("hilbert", ("price", "name"), "size", Limits())
         options = {"hoodie.layout.optimize.strategy": "HILBERT"}
-        found.keep(plan.instant.requested, kept_in_plan(strategy, options, begin=True))
+        found.keep(plan.instant.requested, kept_in_plan(strategy, options))
         (plan,) = cluster_hudi._Opened.of(Config(), storage, table).plans
         assert layout_of_clustering(plan) == Laid("hilbert", ("price", "name"))
-        assert plan_options(plan) == options and plan.extra[BEGUN] == "true"
+        assert plan_options(plan) == options
         (kept,) = path.rglob(f"clustering/hudi/{plan.instant.requested}.json")
         kept.write_text("[")
         with pytest.raises(FileCorrupt, match="cannot be read") as refused:
