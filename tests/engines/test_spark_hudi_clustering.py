@@ -190,8 +190,9 @@ def _count(files: dict[str, list[dict[str, Any]]]) -> int:
 
 
 def _files_kept(world: World, where: str) -> int:
-    """What is left after pruning."""
-    return len(world.table.scan(where).files())
+    """What is left after pruning, by a planner that sees the index as it is now."""
+    with bridge.connect(planner_cache_dir=str(world.path.parent / "cache")) as session:
+        return len(session.table(str(world.path)).scan(where).files())
 
 
 def _completion(world: World, instant: str) -> str:
