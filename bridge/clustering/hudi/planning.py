@@ -172,6 +172,8 @@ def table_options(config: HudiTableConfig) -> dict[str, str]:
         "hoodie.clustering.inline": "false",
         "hoodie.clustering.async.enabled": "false",
         "hoodie.clustering.preserve.commit.metadata": "true",
+        # Else Hudi looks only at partitions written since the last clustering, whichever it chose.
+        "hoodie.table.services.incremental.enabled": "false",
         "hoodie.metadata.enable": str(bool(held)).lower(),
     }
     for index, keys in _INDEXES.items():
