@@ -60,7 +60,7 @@ def spark_sql(python: Path, version: int) -> str:
         *("--master", "local[2]", "--driver-memory", "1g"),
         *("--conf", "spark.ui.enabled=false"),
         *("--conf", "spark.driver.extraJavaOptions=-Duser.timezone=UTC -XX:+UseSerialGC"),
-        *("--jars", str(hudi_bundle(version))),
+        *("--jars", str(hudi_bundle(version)), "--driver-class-path", str(hudi_bundle(version))),
         *("--hiveconf", "hoodie.parquet.bloom.filter.enabled=false"),
     ]
     return shlex.join(words)

@@ -41,7 +41,7 @@ _SECRET = re.compile(
 )
 _REMEDY = (
     "set hudi.spark to the spark-sql of a Spark 3.5 with Hudi's bundle: \"/opt/spark-3.5.6/bin/"
-    'spark-sql --packages org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"'
+    'spark-sql --jars B --driver-class-path B", where B is hudi-spark3.5-bundle_2.12-1.2.0.jar'
 )
 
 
