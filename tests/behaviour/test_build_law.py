@@ -258,16 +258,26 @@ class History:
             happened["file of the index broken"] += 1
 
     def clean(self) -> None:
-        """What is left is what the generations left name."""
-        store = self.lake.store()
-        _, broken = store.readable()
+        """What is left is what the generations left name; nothing goes while one is damaged."""
+        store, keep = self.lake.store(), self.rng.choice((1, 2))
         before = self.held()
-        store.clean(keep=self.rng.choice((1, 2)), older_than=-10)
-        if broken is not None:
+        broken = self.broken(store.generations()[-keep:])
+        store.clean(keep=keep, older_than=-10)
+        if broken:
             assert self.held() == before
             return
         assert self.held() <= self.named()
         happened["cleaned"] += 1
+
+    def broken(self, numbers: list[int]) -> list[int]:
+        """The generations whose manifests cannot be read."""
+        found = []
+        for number in numbers:
+            try:
+                self.lake.store().manifest(number, outdated=True)
+            except IndexCorrupt:
+                found.append(number)
+        return found
 
     def named(self) -> set[str]:
         """Manifests, and what those that can be read name."""

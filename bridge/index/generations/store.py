@@ -128,8 +128,8 @@ class IndexStore:
 
         Returns:
             The manifest, None if there is none; and the error of the newest damaged manifest, None
-            if no newer one is damaged. From a manifest of an earlier
-            layout only the settings are read, and it counts as damaged.
+            if no newer one is damaged. From a manifest of an earlier layout only the settings are
+            read, and it counts as damaged.
 
         Errors:
             IndexNewer: a later version of this program wrote a manifest.
