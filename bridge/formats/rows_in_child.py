@@ -42,7 +42,7 @@ def rows_of(
         if sent is None:
             yield {}, rows
             continue
-        yield unpacked(sent), rows
+        yield unpack_columns(sent), rows
 
 
 def send_rows(
@@ -59,13 +59,13 @@ def send_rows(
     assert read is not None, f"{format} has no reader of rows"
     with damage_is_told(uri):
         for found, rows in read(open_planned(storage, uri, size), uri, wanted, table, **options):
-            yield rows, packed(found) if found else None
+            yield rows, pack_columns(found) if found else None
 
 
 _READER: ChildReader[Any] = ChildReader(send_rows)
 
 
-def packed(found: Mapping[str, pa.Array]) -> bytes:
+def pack_columns(found: Mapping[str, pa.Array]) -> bytes:
     """Columns as one of Arrow's streams."""
     batch = pa.RecordBatch.from_arrays(list(found.values()), names=list(found))
     sink = pa.BufferOutputStream()
@@ -75,8 +75,8 @@ def packed(found: Mapping[str, pa.Array]) -> bytes:
     return content
 
 
-def unpacked(sent: bytes) -> dict[str, pa.Array]:
-    """The columns that `packed` made a stream of."""
+def unpack_columns(sent: bytes) -> dict[str, pa.Array]:
+    """The columns that `pack_columns` made a stream of."""
     with pa.ipc.open_stream(sent) as stream:
         batch = stream.read_next_batch()
     batch.validate()

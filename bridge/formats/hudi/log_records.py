@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Context, Decimal
-from functools import cache
+from functools import cache, partial
 from io import BytesIO
 from struct import Struct
 from types import MappingProxyType
@@ -20,14 +20,13 @@ import pyarrow as pa
 from bridge.formats.avro.container import LONGEST_DECIMAL, checked_schema
 from bridge.formats.avro.skipping import count_at
 from bridge.formats.hudi.avro_rows import DAMAGE, RowDecoder, record_slices, row_decoder
-from bridge.formats.hudi.by_id import FileColumns, column_of
-from bridge.formats.hudi.fit import fit
+from bridge.formats.hudi.by_id import FileColumns
 from bridge.formats.hudi.hfile import HFile
 from bridge.formats.hudi.log_format import BlockType, Header, LogBlock, damage
-from bridge.formats.hudi.parquet_table import parquet_table
-from bridge.formats.hudi.times import Times, repair_times, times_of_columns
-from bridge.formats.rows import Held, Rows
-from bridge.formats.rows_in_child import packed, unpacked
+from bridge.formats.hudi.parquet_table import fit_pieces, parquet_table
+from bridge.formats.hudi.times import Times
+from bridge.formats.rows import Rows
+from bridge.formats.rows_in_child import pack_columns, unpack_columns
 from bridge.kernel.errors import FileCorrupt, UnsupportedTable
 from bridge.storage.child import ChildReader, storage_in_memory
 from bridge.storage.port import Storage
@@ -105,8 +104,6 @@ def rows_of(
             f"{block.uri}: the log block at byte {block.offset} holds partial updates",
             "compact the table, or read it with the engine",
         )
-    own = [column_of(by_id, field.name) for field in schema]
-    batches: list[pa.RecordBatch] = []
     with _damage_is_told(block):
         if block.type is BlockType.PARQUET_DATA:
             content = bytes(block.content)
@@ -114,26 +111,8 @@ def rows_of(
                 storage_in_memory(content), block.uri, len(content), schema, by_id, times
             )
         decoder = row_decoder(block.text(Header.SCHEMA), block.uri)
-        if times:
-            pairs = zip(own, schema, strict=True)
-            times = times_of_columns(
-                times, {column.name: field.type for column, field in pairs if column}
-            )
-        together = Held(block.uri, len(block.content))
-        names = [column.name for column in own if column is not None]
-        for found, rows in _pieces(block, decoder, names):
-            held = {
-                n: repair_times(a, times.get(n.lower()), n, block.uri) for n, a in found.items()
-            }
-            columns = [
-                fit(held[column.name], field.type, field.name, block.uri, column)
-                if column is not None and column.name in held
-                else pa.nulls(rows, field.type)
-                for field, column in zip(schema, own, strict=True)
-            ]
-            batches.append(pa.RecordBatch.from_arrays(columns, schema=schema))
-            together.add(batches[-1])
-    return pa.Table.from_batches(batches, schema)
+        read = partial(_pieces, block, decoder)
+        return fit_pieces(read, block.uri, len(block.content), schema, by_id, times)
 
 
 def _pieces(block: LogBlock, decoder: RowDecoder, names: Sequence[str]) -> Iterator[Rows]:
@@ -152,7 +131,7 @@ def _pieces(block: LogBlock, decoder: RowDecoder, names: Sequence[str]) -> Itera
             packed = _LARGE.read(
                 storage_in_memory(sent), block.uri, len(sent), block.text(Header.SCHEMA), key, names
             )
-            yield unpacked(packed), 1
+            yield unpack_columns(packed), 1
             continue
         piece.append(_row(decoder, record, key))
         size += len(record) + _INTS.size
@@ -189,7 +168,7 @@ def read_large(
     """Runs in the child: the columns of one record, which is all of the file."""
     decoder = row_decoder(schema, uri)
     try:
-        return packed(decoder.columns([_row(decoder, storage.read(uri), key)], names))
+        return pack_columns(decoder.columns([_row(decoder, storage.read(uri), key)], names))
     except DAMAGE as error:
         raise FileCorrupt(f"a record is damaged: {error}", "restore it") from error
 

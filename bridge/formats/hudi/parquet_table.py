@@ -1,7 +1,8 @@
-"""A Parquet file, or a block of a log that is one, as an Arrow table in the types of a schema."""
+"""A Parquet file, or the records of a log, as an Arrow table in the types of a schema."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from types import MappingProxyType
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pyarrow as pa
 from bridge.formats.hudi.by_id import FileColumns, column_of
 from bridge.formats.hudi.fit import fit
 from bridge.formats.hudi.times import Times, repair_times, times_of_columns
-from bridge.formats.rows import Held
+from bridge.formats.rows import Held, Rows
 from bridge.formats.rows_in_child import rows_of
 from bridge.storage.port import Storage
 
@@ -32,6 +33,30 @@ def parquet_table(
     Errors:
         FileCorrupt, SchemaConflict, StorageFailure; Arrow's own of a damaged file.
     """
+    return fit_pieces(
+        lambda names: rows_of(storage, uri, size, "parquet", names, names, nanoseconds=False),
+        uri,
+        size,
+        schema,
+        by_id,
+        times,
+    )
+
+
+def fit_pieces(
+    read: Callable[[list[str]], Iterable[Rows]],
+    uri: str,
+    size: int,
+    schema: pa.Schema,
+    by_id: FileColumns,
+    times: Times,
+) -> pa.Table:
+    """All rows of a file or block in the types of a schema; see `parquet_table`.
+
+    Args:
+        read: yields the named columns of some rows at a time.
+        size: bytes, by which what is held together is bounded.
+    """
     own = [column_of(by_id, field.name) for field in schema]
     names = [column.name for column in own if column is not None]
     if times:
@@ -41,8 +66,7 @@ def parquet_table(
         )
     batches = []
     together = Held(uri, size)
-    read = rows_of(storage, uri, size, "parquet", names, names, nanoseconds=False)
-    for found, rows in read:
+    for found, rows in read(names):
         held = {n: repair_times(a, times.get(n.lower()), n, uri) for n, a in found.items()}
         columns = [
             fit(held[column.name], field.type, field.name, uri, column)
