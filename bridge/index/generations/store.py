@@ -192,17 +192,21 @@ class IndexStore:
         """
         uri = join(self.root, name)
         self.storage.put(uri, content)
-        held = self.storage.stat(uri) if self.storage.is_remote(uri) else None
-        if self.storage.is_remote(uri) and (held is None or held.size != len(content)):
-            there = "it is not there" if held is None else f"it has {held.size} bytes"
-            raise StorageFailure(
-                f"the store says that it has written {uri} of {len(content)} bytes, and {there}",
-                "try again; if it stays so, check the store",
-            )
+        if self.storage.is_remote(uri):
+            self._check_written(uri, len(content))
         whole = hashlib.sha256(content).hexdigest()
         if not tail:
             return Blob(name, len(content), whole)
         return Blob(name, len(content), whole, tail, hashlib.sha256(content[-tail:]).hexdigest())
+
+    def _check_written(self, uri: str, size: int) -> None:
+        held = self.storage.stat(uri)
+        if held is None or held.size != size:
+            there = "it is not there" if held is None else f"it has {held.size} bytes"
+            raise StorageFailure(
+                f"the store says that it has written {uri} of {size} bytes, and {there}",
+                "try again; if it stays so, check the store",
+            )
 
     def read_blob(self, blob: Blob) -> bytes:
         """A file of the index.
