@@ -293,7 +293,7 @@ def test_a_layout_that_makes_queries_dearer_is_not_committed(tmp_path: Path) -> 
         assert again.stderr.count(".parquet: DEARER: queries would cost") == 4
         assert "nothing else is worth a rewrite" in again.stderr
         assert "left out" not in run(root, "--by", "x", "--target", "1MiB").stderr
-        assert "completed: 4 files" in run(root, *words, "--least-gain", 0).stdout
+        assert "completed: 4 files" in run(root, *words, "--dearer").stdout
         assert "nothing is worth" in run(root, *words).stderr
     assert rows(root) == before
 

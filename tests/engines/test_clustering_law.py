@@ -297,7 +297,7 @@ class World:
         words += ["--target", rng.choice(["2KiB", "1MiB"]), "--groups", str(rng.randrange(1, 4))]
         if rng.random() < 0.5:
             words += ["--group", rng.choice(["range", "time", "size", "random"])]
-        words += rng.choice([[], ["--least-gain", "0"], ["--clustering-memory", "1KiB"]])
+        words += rng.choice([[], ["--dearer"], ["--clustering-memory", "1KiB"]])
         self.command("run", str(self.name), "--now", "--local", *words)
 
     def publish(self) -> None:

@@ -1,24 +1,18 @@
-"""What clustering would bring, and what it has brought, to the queries of the predicate log."""
+"""What clustering would bring to the queries of the predicate log."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bridge.clustering.plan import ClusteringPlan, PlannedGroup
-from bridge.clustering.planning.advice import (
-    ClusteringAdvice,
-    SimulationSample,
-    advise,
-    chosen_files,
-    gain,
-)
-from bridge.clustering.planning.questions import Asked, Question, questions
+from bridge.clustering.planning.advice import ClusteringAdvice, advise, chosen_files
+from bridge.clustering.planning.questions import Question, questions
 from bridge.clustering.planning.row_sample import RowSample, read_sample
 from bridge.clustering.planning.scheduling import (
     Strategy,
@@ -28,8 +22,7 @@ from bridge.clustering.planning.scheduling import (
     usual_grouping,
 )
 from bridge.clustering.planning.simulated_filters import IndexedFiles
-from bridge.clustering.planning.simulation import CurrentFiles, Forecast, forecasts, simulate
-from bridge.clustering.registry import layout
+from bridge.clustering.planning.simulation import CurrentFiles
 from bridge.clustering.timeline import Timeline
 from bridge.expression.fold import TRUE
 from bridge.index.building.listed import Listed
@@ -49,23 +42,11 @@ from bridge.table.directory.catalog import SCHEMA as DIRECTORY_SCHEMA
 from bridge.table.model import Catalog, CatalogTable
 
 _UNLIMITED = 10**9
+_SAMPLE_FILES = 200
+"""Most files of which rows are read to simulate layouts."""
+_SAMPLE_ROWS = 200_000
+"""Rows of all these files together, about."""
 NO_INSTANT = "0" * 17
-
-
-@dataclass(frozen=True, slots=True)
-class Auto:
-    """How the layout is chosen from the predicate log.
-
-    Attributes:
-        grouping: None: the usual one of each layout.
-        least_gain: share of the cost of scans that a rewrite must save.
-        log: of predicates; None: the configured one.
-    """
-
-    grouping: str | None = None
-    least_gain: float = 0.1
-    log: Path | None = None
-    sampling: SimulationSample = field(default_factory=SimulationSample)
 
 
 @dataclass(slots=True)
@@ -107,7 +88,6 @@ class Advisor:
     index: IndexSnapshot
     listed: Listed
     scans: Sequence[Logged]
-    sampling: SimulationSample
     store: IndexStore
 
     @classmethod
@@ -120,7 +100,6 @@ class Advisor:
         store: IndexStore,
         *,
         log: Path | None = None,
-        sampling: SimulationSample | None = None,
         listing: TableListing | None = None,
     ) -> Advisor:
         """Errors: GenerationNotFound, IndexCorrupt, StorageFailure and others."""
@@ -134,8 +113,7 @@ class Advisor:
         if listing is not None:
             listing.held = listed
         scans = read_logged_scans(config, table, log)
-        sampling = sampling or SimulationSample()
-        return cls(config, storage, table, index, listed, scans, sampling, store)
+        return cls(config, storage, table, index, listed, scans, store)
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -154,8 +132,8 @@ class Advisor:
         asked = {column.lower() for scan in self.scans for column, _ in scan.asked}
         asked.update(column.lower() for plan in plans for column in plan.columns)
         wanted = [each for each in self.fields if each.name.lower() in asked]
-        files = chosen_files(plans, self.index, self.sampling.files)
-        return read_sample(self.storage, files, wanted, self.sampling.rows)
+        files = chosen_files(plans, self.index, _SAMPLE_FILES)
+        return read_sample(self.storage, files, wanted, _SAMPLE_ROWS)
 
     def advice(
         self, strategy: Strategy, grouping: str | None, pending: Sequence[Any]
@@ -183,15 +161,6 @@ class Advisor:
             return make_plan(NO_INSTANT, self.table, self.listed, self.index, chosen, pending)
 
         return advise(self.scans, self.fields, self.current, plan_of, self.sample, self.open_cost)
-
-    def forecast(self, plan: ClusteringPlan) -> tuple[Asked, Forecast, Forecast]:
-        """The questions, and the table before and after a plan."""
-        sample = self.sample([plan])
-        asked = questions(self.scans, self.fields, sample)
-        current, by = self.current, layout(plan.layout, len(plan.columns))
-        new = simulate(plan, sample, by, current.filters)
-        before, after = forecasts(asked.questions, current, [None, (plan, new)], self.open_cost)
-        return asked, before, after
 
     def dearer(
         self,
@@ -242,13 +211,9 @@ class Advisor:
             after += each.weight * np.bincount(number[kept], costs, minlength=len(groups))
         return {
             groups[i][0].id: f"DEARER: queries would cost {_more(before[i], after[i])}; "
-            "--least-gain 0 commits nevertheless"
+            "--dearer commits nevertheless"
             for i in np.flatnonzero(after > before).tolist()
         }
-
-    def measured(self, asked: Asked) -> Forecast:
-        """The table as it is now, by the same questions."""
-        return forecasts(asked.questions, self.current, [None], self.open_cost)[0]
 
 
 def _more(before: float, after: float) -> str:
@@ -269,7 +234,6 @@ def advise_clustering(
     grouping: str | None = None,
     *,
     log: Path | None = None,
-    sampling: SimulationSample | None = None,
 ) -> dict[str, Any]:
     """The candidates of a table as plain values, the best first. Writes nothing.
 
@@ -283,8 +247,10 @@ def advise_clustering(
     """
     with open_indexed_table(config, table) as (storage, catalog, found, store):
         check_table(found)
-        advisor = Advisor.open(config, storage, catalog, found, store, log=log, sampling=sampling)
-        pending = pending_files(Timeline(storage, store.root).waiting(advisor.index.manifest))
+        advisor = Advisor.open(config, storage, catalog, found, store, log=log)
+        timeline = Timeline(storage, store.root)
+        pending = pending_files(timeline.waiting(advisor.index.manifest))
+        pending += [] if strategy.again else timeline.list_refused()
         return {"table": str(found.name), **advised(advisor.advice(strategy, grouping, pending))}
 
 
@@ -300,18 +266,3 @@ def advised(advice: ClusteringAdvice) -> dict[str, Any]:
         "now": asdict(advice.now),
         "candidates": [asdict(each) for each in advice.candidates],
     }
-
-
-def effect(
-    before: Forecast, expected: Forecast, measured: Forecast | None = None
-) -> dict[str, Any]:
-    """What a plan brings to the logged scans, as plain values."""
-    found = {
-        "before": asdict(before),
-        "expected": asdict(expected),
-        "expected_gain": gain(before, expected),
-    }
-    if measured is not None:
-        found["measured"] = asdict(measured)
-        found["measured_gain"] = gain(before, measured)
-    return found

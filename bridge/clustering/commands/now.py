@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from bridge.clustering.commands.advice import Auto, TableListing
+from bridge.clustering.commands.advice import TableListing
 from bridge.clustering.commands.run import oldest_begun_plan, report_of, run, schedule
 from bridge.clustering.execution import GroupsFailed, RunReport
 from bridge.clustering.hudi import run as cluster_hudi
@@ -32,7 +31,6 @@ def run_now(
     strategy: Strategy,
     say: Say,
     *,
-    auto: Auto | None = None,
     why: str = "",
     refresh: bool = True,
     local: bool = False,
@@ -52,7 +50,6 @@ def run_now(
     what is worth a rewrite.
 
     Args:
-        auto: takes the layout that gains most, in place of the strategy's.
         why: a trigger that is said of each plan.
         refresh: False takes the index as it is.
         judged: refuses new files that queries would read at a higher cost than the old ones.
@@ -72,7 +69,7 @@ def run_now(
     listing = TableListing()
     with listing.open_table(config, table) as (storage, _, found, store):
         if cluster_hudi.is_hudi(found):
-            made = schedule(config, table, strategy, say, auto=auto, begin=True, local=local)
+            made = schedule(config, table, strategy, say, begin=True, local=local)
             if made["instant"] is None:
                 return made
             planned(made)
@@ -100,7 +97,6 @@ def run_now(
                         table,
                         strategy,
                         say if left_out is None else _unsaid,
-                        auto=auto,
                         refresh=refresh and left_out is None,
                         begin=True,
                         before=whole,
@@ -118,14 +114,6 @@ def run_now(
                         return {**_sum(reports), "left_out": left_out, "damaged": damaged}
                     if instant is None:
                         return made
-                    if auto is not None:
-                        strategy = replace(
-                            strategy,
-                            layout=made["layout"],
-                            columns=tuple(made["columns"]),
-                            grouping=made["grouping"],
-                        )
-                        auto = None
                     planned(made)
                     if why:
                         say(f"{table}: clustered after {why}, by plan {instant}")
@@ -192,8 +180,4 @@ def _sum(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
     found["generation"] = max(each["generation"] for each in reports)
     for key in ("rejected", "aside"):
         found[key] = [{"instant": r["instant"], **each} for r in reports for each in r[key]]
-    if "effect" in first and "effect" in last:
-        before, measured = first["effect"]["before"], last["effect"]["measured"]
-        saved = 1 - measured["kept"]["cost"] / max(before["kept"]["cost"], 1)
-        found["effect"] = {"before": before, "measured": measured, "measured_gain": saved}
     return found

@@ -8,32 +8,25 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bridge.clustering.commands.advice import (
     NO_INSTANT,
     Advisor,
-    Auto,
     TableListing,
-    effect,
-    read_logged_scans,
 )
 from bridge.clustering.execution import Rewriter, RunReport, ThreadRewriter, execute
 from bridge.clustering.hudi import run as cluster_hudi
 from bridge.clustering.plan import ClusteringPlan, PlannedGroup
 from bridge.clustering.planning.outlook import outlook
-from bridge.clustering.planning.questions import Asked
 from bridge.clustering.planning.scheduling import (
     Strategy,
     alike_plans,
     check_table,
     make_plan,
     pending_files,
-    usual_grouping,
     with_usual,
 )
-from bridge.clustering.planning.simulation import Forecast
 from bridge.clustering.rewriting.rewrite import Effort, GroupResult
 from bridge.clustering.timeline import PlanState, Timeline, new_instant, no_plan
 from bridge.index.building.collect import Collector
@@ -53,7 +46,7 @@ from bridge.runtime.compose import storage_options
 from bridge.runtime.spark_log_filter import filter_spark_log
 from bridge.storage.port import Storage
 from bridge.storage.uri import join
-from bridge.table.model import Catalog, CatalogTable
+from bridge.table.model import CatalogTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,7 +60,6 @@ def schedule(
     strategy: Strategy,
     say: Say,
     *,
-    auto: Auto | None = None,
     dry: bool = False,
     refresh: bool = True,
     begin: bool = False,
@@ -84,7 +76,6 @@ def schedule(
         refresh: False takes the index as it is.
         begin: the caller executes the plan at once. If it dies before, the plan counts as begun.
         local: and does so without Spark, which Hudi's plans need.
-        auto: takes the layout and the columns that gain most, in place of the strategy's.
         before: instants whose files, old and new ones, are left out.
         apart: files that are left out besides.
         judged: leaves out files of which queries would cost more in this order, as measured.
@@ -96,8 +87,7 @@ def schedule(
         The plan as plain values, and how many groups and files are left for later plans;
         ``instant`` is None if there is nothing to do. ``left_out``: files that would be planned,
         had earlier plans not refused them, and why. ``damaged``: why plans cannot be executed, by
-        instant. With ``auto``, the gain of the best candidate. With ``dry``, what a whole run would
-        do by partition, and a forecast if scans are logged.
+        instant. With ``dry``, what a whole run would do by partition.
 
     Errors:
         UnsupportedTable, ColumnNotFound, InvalidRequest, InvalidConfiguration.
@@ -106,24 +96,14 @@ def schedule(
     listing = listing or TableListing()
     with listing.open_table(config, table) as (storage, _, found, _):
         if cluster_hudi.is_hudi(found):
-            _refuse(found, {"--auto": auto is not None, "--dry-run": dry, "--local": local})
+            _refuse(found, {"--dry-run": dry, "--local": local})
             return cluster_hudi.schedule(config, storage, found, strategy)
         check_table(found)
     strategy = with_usual(strategy)
     if refresh and not dry:
         index_table(config, table, local=True, progress=indexing, say=say)
     with listing.open_table(config, table) as (storage, catalog, found, store):
-        wanted = auto or Auto()
-        advisor = Advisor.open(
-            config,
-            storage,
-            catalog,
-            found,
-            store,
-            log=wanted.log,
-            sampling=wanted.sampling,
-            listing=listing,
-        )
+        advisor = Advisor.open(config, storage, catalog, found, store, listing=listing)
         timeline = Timeline(storage, store.root)
         waiting = timeline.waiting(advisor.index.manifest)
         for each, reason in waiting.damaged.items():
@@ -135,16 +115,6 @@ def schedule(
         pending += [f for each in before for g in timeline.plan(each).groups for f in g.files]
         pending += apart
         chosen: dict[str, Any] = {"damaged": dict(waiting.damaged)}
-        if auto is not None:
-            inexact = [] if strategy.again else list(timeline.list_refused())
-            best = advisor.advice(strategy, auto.grouping, [*pending, *inexact]).best
-            if best is None or best.gain < auto.least_gain:
-                gained = {} if best is None else {"gain": best.gain, "best": asdict(best)}
-                nothing = ClusteringPlan("", str(found.name), found.location, "", "", (), ())
-                return {**_planned(nothing), **chosen, **gained}
-            chosen["gain"] = best.gain
-            by = auto.grouping or usual_grouping(best.columns)
-            strategy = replace(strategy, layout=best.layout, columns=best.columns, grouping=by)
         alike: set[str] = set()
         if strategy.depth is not None:
             alike = alike_plans(timeline, advisor.index.manifest, strategy)
@@ -176,9 +146,6 @@ def schedule(
                 chosen["by_partition"] = [
                     asdict(each) for each in outlook(plan, advisor.listed, advisor.index)
                 ]
-                if plan.groups and advisor.scans:
-                    _, now, after = advisor.forecast(plan)
-                    chosen["forecast"] = effect(now, after)
                 return {**_planned(plan), **chosen}
             most = strategy.limits.most_groups
             left = plan.groups[most:]
@@ -206,30 +173,6 @@ def _left_out(
     plan = make_plan(NO_INSTANT, table, advisor.listed, advisor.index, every, pending)
     files = [file for group in plan.groups for file in group.files if file in refused]
     return [{"path": file.path, "reason": refused[file]} for file in files]
-
-
-def dry_run(
-    config: Config, table: str, instant: str | None = None, log: Path | None = None
-) -> dict[str, Any]:
-    """What a saved plan would bring; writes nothing.
-
-    Args:
-        instant: None: the oldest plan that waits.
-        log: of predicates; None: the configured one.
-
-    Errors:
-        InvalidRequest: there is no such plan.
-        GenerationNotFound, StorageFailure and others.
-    """
-    with open_indexed_table(config, table) as (storage, catalog, found, store):
-        _refuse(found, {"--dry-run": cluster_hudi.is_hudi(found)})
-        timeline = Timeline(storage, store.root)
-        plan = timeline.plan(instant or _oldest(timeline, store, found, table))
-        advisor = Advisor.open(config, storage, catalog, found, store, log=log)
-        if not advisor.scans:
-            return _planned(plan)
-        _, before, after = advisor.forecast(plan)
-        return {**_planned(plan), "forecast": effect(before, after)}
 
 
 def _refuse(found: CatalogTable, given: Mapping[str, bool]) -> None:
@@ -289,7 +232,6 @@ def run(
         timeline = Timeline(storage, store.root)
         instant = instant or _oldest(timeline, store, found, table)
         plan = timeline.plan(instant)
-        expected = _expected(config, storage, catalog, found, store, plan, listing)
         began = time.monotonic()
 
         def judge(
@@ -315,13 +257,7 @@ def run(
                 _give_back(storage, timeline, plan)
                 raise
         seconds = time.monotonic() - began
-        brought = {}
-        if expected is not None and report.state == "completed":
-            asked, before, after = expected
-            with suppress(BridgeError):  # the plan is committed, whatever can be told of it
-                now = Advisor.open(config, storage, catalog, found, store, listing=listing)
-                brought["effect"] = effect(before, after, now.measured(asked))
-    return {**report_of(found, report), "seconds": round(seconds, 3), **brought}
+    return {**report_of(found, report), "seconds": round(seconds, 3)}
 
 
 def report_of(table: CatalogTable, report: RunReport) -> dict[str, Any]:
@@ -342,24 +278,6 @@ def _give_back(storage: Storage, timeline: Timeline, plan: ClusteringPlan) -> No
             written = join(home(plan.location), f"{DIRECTORY}/{plan.instant}")
             for path in storage.list_all(written, recursive=True).paths.to_pylist():
                 storage.delete(path)
-
-
-def _expected(
-    config: Config,
-    storage: Storage,
-    catalog: Catalog,
-    table: CatalogTable,
-    store: IndexStore,
-    plan: ClusteringPlan,
-    listing: TableListing,
-) -> tuple[Asked, Forecast, Forecast] | None:
-    """The forecast of a plan; None if no scan is logged, or the table cannot be asked now."""
-    if not read_logged_scans(config, table, None):
-        return None
-    try:
-        return Advisor.open(config, storage, catalog, table, store, listing=listing).forecast(plan)
-    except BridgeError:
-        return None  # the run itself tells what is wrong
 
 
 def _effort(config: Config) -> Effort:

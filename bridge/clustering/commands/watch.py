@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from bridge.clustering.commands.advice import Auto
 from bridge.clustering.commands.now import run_now
 from bridge.clustering.commands.run import oldest_begun_plan
 from bridge.clustering.hudi import run as cluster_hudi
@@ -37,7 +36,6 @@ def cluster_if_due(
     strategy: Strategy,
     triggers: Triggers,
     *,
-    auto: Auto | None = None,
     as_before: bool = False,
     local: bool = True,
     spark: SparkSession | None = None,
@@ -50,7 +48,6 @@ def cluster_if_due(
     The index is taken as it is.
 
     Args:
-        auto: takes the layout that gains most, in place of the strategy's.
         as_before: takes the layout, the columns and the grouping of the last plan that was
             completed, if there is one.
         clock: the time, in UTC.
@@ -62,10 +59,6 @@ def cluster_if_due(
         UnsupportedTable, ColumnNotFound, InvalidRequest, IndexConflict, StorageFailure and others.
     """
     if _is_hudi(config, table):
-        if auto is not None:
-            raise InvalidRequest(
-                f"{table} is a Hudi table, for which --auto cannot choose", "give --by COLUMN"
-            )
         done = cluster_hudi.cluster_if_due(
             config, table, strategy, triggers, as_before=as_before, say=say
         )
@@ -83,7 +76,6 @@ def cluster_if_due(
         table,
         chosen,
         say,
-        auto=auto,
         why=why,
         refresh=False,
         local=local,
@@ -138,7 +130,6 @@ def watched_round(
     strategy: Strategy,
     triggers: Triggers,
     *,
-    auto: Auto | None = None,
     local: bool = False,
     progress: Progress,
     say: Say,
@@ -158,7 +149,7 @@ def watched_round(
         )
     index_table(config, table, local=True, progress=_nobody, say=say, check=check)
     report = cluster_if_due(
-        config, table, strategy, triggers, auto=auto, local=local, progress=progress, say=say
+        config, table, strategy, triggers, local=local, progress=progress, say=say
     )
     return {"committed": report is not None, **(report or {})}
 

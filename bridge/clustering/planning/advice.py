@@ -21,19 +21,6 @@ _PLAIN = "binpack"
 
 
 @dataclass(frozen=True, slots=True)
-class SimulationSample:
-    """How much is read to simulate layouts.
-
-    Attributes:
-        files: of the table, at most.
-        rows: of all these files together, about.
-    """
-
-    files: int = 200
-    rows: int = 200_000
-
-
-@dataclass(frozen=True, slots=True)
 class Candidate:
     """A layout, and what scans would keep under it.
 
@@ -68,10 +55,6 @@ class ClusteringAdvice:
     sampled_files: int
     sampled_rows: int
     candidates: tuple[Candidate, ...] = field(default=())
-
-    @property
-    def best(self) -> Candidate | None:
-        return self.candidates[0] if self.candidates else None
 
 
 def choices(

@@ -1,4 +1,4 @@
-"""``cluster advise``, ``cluster run --auto`` and ``--dry-run``: from logged queries to a layout."""
+"""``cluster advise`` and the run that it names: from logged queries to a layout."""
 
 from __future__ import annotations
 
@@ -99,11 +99,11 @@ def test_the_column_that_is_asked_is_advised(table: Path, log: Path, literals: b
 def test_the_advised_command_does_what_was_simulated(table: Path, log: Path) -> None:
     ask(table, log, *(f"b >= {v} AND b < {v + 300}" for v in range(0, 9000, 900)))
     run("run", table, "--now", "--local", *SIZES)
-    options = ("--again", "--keep", "fewer", "--sample-rows", "9000", "--log", log)
+    options = ("--again", "--keep", "fewer", "--log", log)
     text = run("advise", table, *SIZES, *options).stdout
     command = shlex.split(text.rpartition("-> skipbridge cluster ")[2])
     assert {"--again", "--keep"} <= set(command)
-    assert "--sample-rows" not in command and "--log" not in command
+    assert "--log" not in command
     found = json.loads(run("advise", table, *SIZES, *options, "--output", "json").stdout)
     made = json.loads(run(*command, "--dry-run", "--output", "json").stdout)
     assert made["old_files"] == found["candidates"][0]["old_files"] == 12
@@ -144,48 +144,37 @@ def test_a_column_that_a_bloom_filter_answers_is_not_sorted_by(table: Path, log:
     assert found["now"]["kept"]["files"] < plain["now"]["kept"]["files"] / 2
 
 
-def test_auto_clusters_and_measures_what_was_foretold(table: Path, log: Path) -> None:
+def test_the_advised_run_saves_what_was_simulated(table: Path, log: Path) -> None:
     before = rows(table)
     ask(table, log, *(f"b >= {v} AND b < {v + 300}" for v in range(0, 9000, 900)))
     held = generation(table)
-    dry = json.loads(run("run", table, "--auto", "--dry-run", *SIZES, "--output", "json").stdout)
+    advised = json.loads(run("advise", table, *SIZES, "--output", "json").stdout)
+    best = advised["candidates"][0]
+    text = run("advise", table, *SIZES).stdout
+    words = shlex.split(text.rpartition("-> skipbridge cluster ")[2])
+    dry = json.loads(run(*words, "--dry-run", "--output", "json").stdout)
     assert dry["layout"] == "linear" and dry["columns"] == ["b"] and dry["old_files"] == 12
-    foretold = dry["forecast"]
     assert generation(table) == held and not list(table.glob(".skipbridge/clustering/*"))
     assert not (table / ".skipbridge_clustered").exists()
-    assert (
-        "a logged scan keeps, expected" in run("run", table, "--auto", "--dry-run", *SIZES).stdout
-    )
-    done = json.loads(run("run", table, "--auto", "--local", *SIZES, "--output", "json").stdout)
-    effect = done["effect"]
-    assert effect["expected"] == foretold["expected"] and effect["before"] == foretold["before"]
-    assert effect["measured_gain"] == pytest.approx(effect["expected_gain"], abs=0.1)
-    assert effect["measured_gain"] > 0.6 and done["new_bytes"] > 0
+    done = json.loads(run(*words, "--local", "--output", "json").stdout)
+    measured = json.loads(run("advise", table, *SIZES, "--output", "json").stdout)["now"]
+    gain = 1 - measured["kept"]["cost"] / advised["now"]["kept"]["cost"]
+    assert gain == pytest.approx(best["gain"], abs=0.1)
+    assert gain > 0.6 and done["new_bytes"] > 0
     assert rows(table) == before
     # Nothing is left that a rewrite would help.
     ended = run("run", table, done["instant"], "--local").stdout
     assert f"{done['groups']} of {done['groups']} groups were rewritten before" in ended
     assert "rows/s" not in ended
-    again = run("run", table, "--auto", "--local", *SIZES)
+    again = run(*words, "--local")
     assert again.stdout == "" and "nothing" in again.stderr and rows(table) == before
 
 
-def test_auto_rewrites_nothing_for_too_little(table: Path, log: Path) -> None:
+def test_a_layout_that_saves_nothing_is_not_advised(table: Path, log: Path) -> None:
     ask(table, log, "c >= 0", "b >= 1")  # every file is kept under every layout
-    refused = run("run", table, "--auto", "--local", *SIZES, status=3)
-    assert refused.stdout == "" and "less than --least-gain" in refused.stderr
+    shown = run("advise", table, "--target", "1KiB", "--small", "1MiB", "--group-bytes", "64MiB")
+    assert "->" not in shown.stdout and "nothing is worth a rewrite" in shown.stderr
     assert not list(table.glob(".skipbridge/clustering/*"))
-    made = run("run", table, "--auto", "--local", "--least-gain", "0", *SIZES)
-    assert "completed: 12 files" in made.stdout and "rows/s" in made.stdout
-
-
-def test_a_saved_plan_is_foretold(table: Path, log: Path) -> None:
-    instant = run("schedule", table, "--by", "b", *SIZES).stdout.strip()
-    told = run("run", table, instant, "--dry-run")
-    assert "no scan of the table is logged" in told.stderr
-    ask(table, log, "b = 77")
-    assert "saves" in run("run", table, "--dry-run").stdout
-    assert run("show", table).stdout.startswith("requested")
 
 
 @pytest.mark.parametrize(
@@ -193,10 +182,8 @@ def test_a_saved_plan_is_foretold(table: Path, log: Path) -> None:
     [
         (("advise",), "no predicate on directory.t is logged"),
         (("advise", "--by", "a"), "advise compares layouts"),
-        (("run", "--auto"), "no predicate on directory.t is logged"),
-        (("run", "--auto", "--by", "a"), "--auto chooses the layout"),
-        (("run", "20260101000000000", "--auto"), "an instant and --auto were given"),
-        (("run", "--dry-run"), "no clustering plan of directory.t waits"),
+        (("run", "20260101000000000", "--now"), "an instant and --now were given"),
+        (("run", "--dry-run"), "--dry-run says what --now would do"),
     ],
 )
 def test_what_is_refused(table: Path, words: tuple[str, ...], told: str) -> None:

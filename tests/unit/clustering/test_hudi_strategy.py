@@ -238,7 +238,6 @@ def test_commands_without_spark(fixture: HudiFixture, tmp_path: Path) -> None:
     assert "hudi.spark" in said("run", "--now", "--min-files", "1")
     assert "no clustering plan" in said("run")
     assert "cannot do --local" in said("run", "--now", "--local", "--min-files", "1")
-    assert "cannot do --auto" in said("run", "--auto")
     assert "all readers see that at once" in said("run", "--now", "--min-files", "1", "--publish")
     assert "cannot do --dry-run" in said("run", "--now", "--dry-run")
     assert "rollback_to_instant" in said("cancel", "1")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
-from bridge.app.cli.clustering.advice import advise, auto_options, foretold_lines
+from bridge.app.cli.clustering.advice import advise
 from bridge.app.cli.clustering.options import chosen_strategy, strategy_options
 from bridge.app.cli.clustering.publish import (
     accept,
@@ -83,7 +83,6 @@ def _schedule(
     config: Config,
     table: str,
     given: dict[str, Any],
-    auto: Any = None,
     *,
     dry: bool = False,
     local: bool = False,
@@ -92,7 +91,7 @@ def _schedule(
 
     strategy = chosen_strategy(given)
     with progress(f"planning {table}") as tick:
-        made = plan(config, table, strategy, say, auto=auto, dry=dry, local=local, indexing=tick)
+        made = plan(config, table, strategy, say, dry=dry, local=local, indexing=tick)
     if made["instant"] is not None:
         say(_line(made))
     return made
@@ -100,26 +99,26 @@ def _schedule(
 
 def _say_nothing(table: str, made: dict[str, Any]) -> None:
     """Why there is no plan."""
-    if "best" not in made:
-        say(f"{table}: nothing {'else ' if made.get('left_out') else ''}is worth a rewrite")
-        return
-    best = made["best"]
-    by = f" by {', '.join(best['columns'])}" if best["columns"] else ""
-    gain = f"{100 * best['gain']:.0f} %" if best["gain"] > 0 else "nothing"
-    say(
-        f"{table}: nothing is rewritten, since the best layout ({best['layout']}{by}) saves "
-        f"{gain} of what logged scans cost, less than --least-gain"
-    )
+    say(f"{table}: nothing {'else ' if made.get('left_out') else ''}is worth a rewrite")
 
 
-def _foretell(made: dict[str, Any], output: str) -> None:
-    """Prints what a plan would bring."""
-    if output == "json":
-        emit_json(made)
-    for line in foretold_lines(made) if output == "text" else ():
-        emit(line)
-    if made["groups"] and "forecast" not in made:
-        say("no scan of the table is logged: what queries would save is not known")
+def _outlook_lines(made: dict[str, Any]) -> Iterator[str]:
+    """What a run would do to each partition."""
+    from bridge.planner.reports.text import human_bytes
+
+    found = made.get("by_partition", ())
+    for each in found:
+        size, read = human_bytes(each["num_bytes"]), human_bytes(each["old_bytes"])
+        after = each["files"] - each["old_files"] + each["new_files"]
+        line = f"  {each['partition'] or 'the table'}: {each['files']} files, {size} -> {after} "
+        line += f"files, about {size}; reads and writes {each['old_files']} files, {read}"
+        if each["groups"] > 1 and made["columns"]:
+            line += f", in {each['groups']} groups, of which "
+            line += f"{each['depth']} share values" if each["depth"] > 1 else "none share values"
+        yield line
+    if found:
+        read = human_bytes(made["bytes"])
+        yield f"reads {made['old_files']} files, {read}; writes {made['new_files']}, at most {read}"
 
 
 def _line(made: dict[str, Any]) -> str:
@@ -143,12 +142,13 @@ def _line(made: dict[str, Any]) -> str:
     "--now", is_flag=True, help="Make plans and execute them until nothing is worth a rewrite."
 )
 @click.option(
-    "--auto",
-    is_flag=True,
-    help="As --now, with the layout and columns that gain most for the logged predicates.",
+    "--dry-run", is_flag=True, help="With --now: tell what a run would do, and write nothing."
 )
-@click.option("--dry-run", is_flag=True, help="Tell what a run would bring, and write nothing.")
-@auto_options
+@click.option(
+    "--dearer",
+    is_flag=True,
+    help="Commit also what scans read at a higher cost than the old files.",
+)
 @watch_options
 @click.option("--local", is_flag=True, help="Use threads of this process instead of Spark.")
 @click.option("--publish", "then_publish", is_flag=True, help="Publish what was clustered, too.")
@@ -161,12 +161,8 @@ def run(
     table: str,
     instant: str | None,
     now: bool,
-    auto: bool,
     dry_run: bool,
-    least_gain: float,
-    log: Path | None,
-    sample_files: int,
-    sample_rows: int,
+    dearer: bool,
     watch: str | None,
     after_commits: int | None,
     after_small_files: int | None,
@@ -183,36 +179,26 @@ def run(
     --now commits plan after plan, until all small files of a partition are in few large ones.
     Exit status 3: a group or a file stays as it was, with the reason, also if an earlier run has
     refused it; a plan is damaged; or the plan was cancelled.
-    The options of `schedule` count with --now; with --auto, all but --layout and --by.
+    The options of `schedule` count with --now.
 
     \b
     skipbridge cluster run demo.flights --now --by carrier
-    skipbridge cluster run demo.flights --auto --dry-run
+    skipbridge cluster run demo.flights --now --by carrier --dry-run
     skipbridge cluster run demo.flights --watch 1m --after-commits 10 --by carrier
     skipbridge cluster run demo.flights 20260102030405678
     """
-    from bridge.clustering.commands.advice import Auto
     from bridge.clustering.commands.now import run_now
     from bridge.clustering.commands.run import run as execute
-    from bridge.clustering.planning.advice import SimulationSample
     from bridge.clustering.planning.triggers import Triggers
     from bridge.kernel.config import parse_seconds
     from bridge.kernel.errors import InvalidRequest
 
-    if (auto or now) and instant is not None:
+    if now and instant is not None:
         raise InvalidRequest(
-            f"an instant and --{'auto' if auto else 'now'} were given",
-            f"give the instant of a plan, or --{'auto' if auto else 'now'}",
-        )
-    if auto and (given["layout"] or given["columns"]):
-        raise InvalidRequest(
-            "--auto chooses the layout and the columns", "leave out --layout and --by"
+            "an instant and --now were given", "give the instant of a plan, or --now"
         )
     if then_publish:
         check_publish(config, table)
-    chosen = Auto(
-        given["group"], least_gain / 100, log, SimulationSample(sample_files, sample_rows)
-    )
     if watch is not None:
         if instant is not None or dry_run or given["again"]:
             raise InvalidRequest(
@@ -222,36 +208,40 @@ def run(
         seconds = None if after_time is None else parse_seconds(after_time)
         triggers = Triggers(after_commits or usual, after_small_files, seconds)
         strategy = chosen_strategy(given)
-        by = chosen if auto else None
         stay(
             config,
             table,
             parse_seconds(watch),
             strategy,
             triggers,
-            auto=by,
             local=local,
             output=output,
             publish=then_publish,
         )
         return
-    if (auto or now) and dry_run:
-        made = _schedule(config, table, given, chosen if auto else None, dry=True, local=local)
+    if dry_run and not now:
+        raise InvalidRequest(
+            "--dry-run says what --now would do",
+            "add --now; `cluster show` says what a saved plan will do",
+        )
+    if dry_run:
+        made = _schedule(config, table, given, dry=True, local=local)
         if made["instant"] is None:
             _say_nothing(table, made)
-        _foretell(made, output)
+        if output == "json":
+            emit_json(made)
+        for line in _outlook_lines(made) if output == "text" else ():
+            emit(line)
         return
-    if auto or now:
-        by = chosen if auto else None
+    if now:
         with progress_bars(f"indexing {table}", f"clustering {table}") as (indexing, tick):
             report = run_now(
                 config,
                 table,
                 chosen_strategy(given),
                 say,
-                auto=by,
                 local=local,
-                judged=least_gain > 0,
+                judged=not dearer,
                 progress=tick,
                 indexing=indexing,
                 planned=lambda made: say(_line(made)),
@@ -262,20 +252,13 @@ def run(
         if report["instant"] is None:
             _say_nothing(table, report)
             if not then_publish:
-                stays = "best" in report or report.get("left_out") or report.get("damaged")
-                raise SystemExit(PROBLEMS if stays else 0)
+                apart = report.get("left_out") or report.get("damaged")
+                raise SystemExit(PROBLEMS if apart else 0)
         if output == "text" and len(report.get("plans", ())) > 1:
             emit(total_line(report))
-    elif dry_run:
-        from bridge.clustering.commands.run import dry_run as foretold
-
-        _foretell(foretold(config, table, instant, log), output)
-        return
     else:
         with progress(f"clustering {table}") as tick:
-            report = execute(
-                config, table, instant, local=local, judged=least_gain > 0, progress=tick
-            )
+            report = execute(config, table, instant, local=local, judged=not dearer, progress=tick)
         if output == "text":
             print_report(report, output)
     if output == "json":
@@ -288,8 +271,8 @@ def run(
     if then_publish:
         leave(report["publish"])
     states = [each["state"] for each in report.get("plans", [report]) if "state" in each]
-    undone = "cancelled" in states or "best" in report
-    if undone or any(report.get(key) for key in ("rejected", "aside", "left_out", "damaged")):
+    stays = any(report.get(key) for key in ("rejected", "aside", "left_out", "damaged"))
+    if stays or "cancelled" in states:
         raise SystemExit(PROBLEMS)
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import click
 
-from bridge.app.cli.clustering.advice import effect_lines
 from bridge.app.cli.clustering.publish import News, run_publish, show_published
 from bridge.app.cli.lazy import INTERRUPTED
 from bridge.app.cli.output import emit, emit_json, progress, say
@@ -88,8 +87,6 @@ def print_report(report: dict[str, Any], output: str) -> None:
             f"  {human_bytes(report['old_bytes'])} -> {human_bytes(report['new_bytes'])}, "
             f"{before if resumed else speed}"
         )
-    for line in effect_lines(report.get("effect")):
-        emit(line)
 
 
 def total_line(report: dict[str, Any]) -> str:
@@ -110,7 +107,6 @@ def stay(
     strategy: Any,
     triggers: Any,
     *,
-    auto: Any,
     local: bool,
     output: str,
     publish: bool,
@@ -142,7 +138,6 @@ def stay(
                 table,
                 strategy,
                 triggers,
-                auto=auto,
                 local=local,
                 progress=tick,
                 say=say,
