@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -35,13 +36,19 @@ class SegmentWorld:
         name: str,
         format: str = "parquet",
         columns: list[tuple[str, str]] | None = None,
+        partition_columns: Sequence[tuple[str, str]] = (),
         **properties: str,
     ) -> str:
         """A new table, in both metastores."""
         full = f"{self.schema}.{name}"
         given = {f"{format}.{key}": value for key, value in properties.items()}
         tables.create_table(
-            self.config, full, format=format, columns=columns or COLUMNS, properties=given
+            self.config,
+            full,
+            format=format,
+            columns=columns or COLUMNS,
+            partition_columns=partition_columns,
+            properties=given,
         )
         self.show_to_trino(name)
         return full

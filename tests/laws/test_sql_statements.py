@@ -66,6 +66,12 @@ STATEMENTS: st.SearchStrategy[s.Statement] = st.one_of(
         s.CreateTable, table, columns, st.sampled_from(["csv", "json"]), properties(),
         st.none() | value, st.none() | value, st.booleans(),
     ),
+    st.builds(
+        s.CreateTable, table, columns.map(lambda c: c[:1]), st.just("csv"),
+        partition_columns=st.builds(
+            s.ColumnDefinition, name.map(lambda n: f"p_{n}"), types, st.none() | value
+        ).map(lambda c: (c,)),
+    ).filter(lambda t: t.columns[0].name.lower() != t.partition_columns[0].name.lower()),
     st.builds(s.DropTable, table, st.booleans()),
     st.builds(s.RenameTable, table, table),
     st.builds(s.DropColumns, table, unique(name)),
@@ -75,6 +81,9 @@ STATEMENTS: st.SearchStrategy[s.Statement] = st.one_of(
     st.builds(s.Describe, table, st.booleans()),
     st.builds(s.ShowCreateTable, table),
     st.builds(s.AddSegment, table, path, st.none() | st.just("json"), properties()),
+    st.builds(
+        s.AddSegment, table, st.just(""), st.none(), properties(), table, properties()
+    ),
     st.builds(
         s.ShowSegments, table, st.none() | st.integers(0, 99), st.none(), st.booleans()
     ),

@@ -52,6 +52,15 @@ def test_a_version_of_a_table_of_segments() -> None:
     assert refused.value.hint == "upgrade this program"
 
 
+def test_a_version_of_a_table_with_partition_columns() -> None:
+    found = parse_manifest((RECORDS / "segment_log_2.json").read_bytes(), "it").definition
+    assert [(c.id, c.name, str(c.type), c.comment) for c in found.partition_columns] == [
+        (2, "day", "date", None),
+        (3, "city", "string", "where"),
+    ]
+    assert found.next_column == 4 and [c.name for c in found.columns] == ["k", "s"]
+
+
 @pytest.fixture
 def published(tmp_path: Path) -> Switches:
     records = tmp_path / ".skipbridge_clustered/switches"

@@ -29,7 +29,18 @@ def segment() -> None:
 
 @segment.command("add")
 @_TABLE
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.argument("paths", nargs=-1, metavar="[PATH...]")
+@click.option(
+    "--from-table",
+    metavar="DB.TABLE",
+    help="Add the files of this Hive table instead, read as its record in the metastore says.",
+)
+@click.option(
+    "--partition",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="With --from-table: only partitions with this value.",
+)
 @click.option(
     "--property",
     "properties",
@@ -50,6 +61,8 @@ def add(
     config: Config,
     table: str,
     paths: tuple[str, ...],
+    from_table: str | None,
+    partition: tuple[str, ...],
     properties: tuple[str, ...],
     format: str | None,
     strict: bool,
@@ -66,11 +79,15 @@ def add(
     """
     from bridge.segments.commands.add import add_segment
 
+    if bool(paths) == (from_table is not None) or (partition and from_table is None):
+        raise click.UsageError("give paths, or --from-table and perhaps --partition")
     with progress(f"adding to {table}") as tick:
         report = add_segment(
             config,
             table,
             paths=paths,
+            from_table=from_table,
+            partition=pairs(partition),
             properties=pairs(properties),
             format=format,
             strict=strict,

@@ -31,6 +31,11 @@ def table() -> None:
 )
 @click.option("--columns", metavar="'NAME TYPE, ...'", help="Columns of a table of segments.")
 @click.option(
+    "--partition-columns",
+    metavar="'NAME TYPE, ...'",
+    help="Columns of a table of segments that names of directories hold, such as day=2024-05-01/.",
+)
+@click.option(
     "--from",
     "sample",
     metavar="PATH",
@@ -53,6 +58,7 @@ def create(
     location: str | None,
     format: str | None,
     columns: str | None,
+    partition_columns: str | None,
     sample: str | None,
     properties: tuple[str, ...],
     yes: bool,
@@ -75,10 +81,13 @@ def create(
         --property csv.header_lines=1
     """
     if format is not None:
-        declared = _Declared(format, columns, sample, pairs(properties), location)
+        declared = _Declared(
+            format, columns, partition_columns, sample, pairs(properties), location
+        )
         report = _create_segments(config, name, declared, yes=yes, dry_run=dry_run, output=output)
     else:
-        if columns is not None or sample is not None or properties or location is None:
+        given = (columns, partition_columns, sample)
+        if any(one is not None for one in given) or properties or location is None:
             raise click.UsageError(
                 "give --location of a directory of files, or --format of a table of segments"
             )
@@ -116,6 +125,7 @@ class _Declared:
 
     format: str
     columns: str | None
+    partition_columns: str | None
     sample: str | None
     properties: dict[str, str]
     location: str | None
@@ -128,6 +138,7 @@ def _create_segments(
     from bridge.table.segments.declare import parse_columns
 
     columns = None if given.columns is None else parse_columns(given.columns)
+    keys = parse_columns(given.partition_columns) if given.partition_columns else []
 
     def made(dry_run: bool) -> dict[str, Any]:
         return create_segments(
@@ -135,6 +146,7 @@ def _create_segments(
             name,
             format=given.format,
             columns=columns,
+            partition_columns=keys,
             properties=given.properties,
             location=given.location,
             sample=given.sample,
@@ -143,7 +155,7 @@ def _create_segments(
 
     if columns is None and not yes and not dry_run:
         found = made(True)
-        inferred = found["columns"]
+        inferred = [one for one in found["columns"] if not one["key"]]
         _say_left_out(found)
         say(f"columns of {name}, as inferred from {given.sample}:")
         for one in inferred:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 
 from bridge.kernel.config import Config
 from bridge.kernel.errors import InvalidRequest, SegmentConflict
@@ -124,15 +125,17 @@ def _merge(opened: OpenSegments, group: Sequence[Segment], kind: Kind) -> Segmen
     """Commits one segment in place of several. Errors: _Moved."""
     started = time.time_ns() // 1000
     readers: dict[FileReader, int] = {}
-    tables, numbers, places = [], [], []
+    tables, numbers, places, partitions = [], [], [], []
     for segment in group:
         held = opened.log.read_files(segment.files)
         own = [readers.setdefault(reader, len(readers)) for reader in segment.readers]
         tables.append(held.files)
         places.append(held.places)
+        partitions.append(held.partitions.dictionary_decode())
         numbers.append(np.array(own, np.int32)[held.reader])
     joined = FactPlaces.join(places)
-    files = opened.log.put_files(join_tables(tables), np.concatenate(numbers), joined)
+    named = pa.concat_arrays(partitions) if opened.manifest.definition.partition_columns else None
+    files = opened.log.put_files(join_tables(tables), np.concatenate(numbers), joined, named)
     views = merge_views(opened, group, specs=tuple(readers), file_set=files)
     base = order(group[0].id)[0]
     made = Segment(

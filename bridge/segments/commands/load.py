@@ -7,15 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
 from bridge.indexing.table import Progress, Say, spark_session
 from bridge.segments.commands.indexes import index_new_files, is_indexed_now
 from bridge.segments.commands.opened import OpenSegments
 from bridge.segments.commands.view_files import SegmentViews, runner
 from bridge.segments.commands.view_indexes import index_view_files
-from bridge.storage.port import FileTable
 from bridge.table.segments.manifest import Segment, ViewFiles
 
 if TYPE_CHECKING:
@@ -25,8 +21,6 @@ if TYPE_CHECKING:
 def load_facts(
     opened: OpenSegments,
     segment: Segment,
-    files: FileTable,
-    number: npt.NDArray[np.int32],
     *,
     local: bool,
     spark: SparkSession | None,
@@ -37,7 +31,6 @@ def load_facts(
 
     Args:
         segment: with the files' set and readers; it is not committed yet.
-        files, number: its files, and the number of the reader of each.
 
     Returns:
         The report of the index build, None if there was none; and the files of views.
@@ -53,7 +46,7 @@ def load_facts(
             return index_new_files(
                 opened, [segment], local=local, spark=session, progress=progress, say=say
             ), ()
-        making = SegmentViews(opened, views, files, number, segment.readers, segment.files)
+        making = SegmentViews(opened, views, segment.readers, segment.files)
         beside = making.beside()
         index = None
         try:
@@ -72,6 +65,6 @@ def load_facts(
             beside.discard()
             raise
         if not indexed:
-            progress(len(files), len(files))
+            progress(segment.files.count, segment.files.count)
         index_view_files(opened, views, [made], local=local, spark=session)
     return index, made

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from bridge.indexing.table import Progress, Say
 from bridge.kernel.config import Config
@@ -91,11 +92,18 @@ def refresh_segments(
             report["changed_files"] += int(different.sum())
             report["segments"].append(segment.id)
             readers, number = _again(opened, segment, files, different)
-            file_set = opened.log.put_files(files, number, places)
+            named = None
+            if opened.manifest.definition.partition_columns:
+                before = dict(
+                    zip(held.files.paths.to_pylist(), held.partitions.to_pylist(), strict=True)
+                )
+                own = [before[path] for path in files.paths.to_pylist()]
+                named = pa.array(own, pa.large_string())
+            file_set = opened.log.put_files(files, number, places, named)
             done = time.time_ns() // 1000
             made = replace(segment, readers=readers, files=file_set, views=(), finished=done)
             _, views = load_facts(
-                opened, made, files, number, local=local, spark=spark, progress=progress, say=say
+                opened, made, local=local, spark=spark, progress=progress, say=say
             )
             changed[segment.id] = segment, replace(made, views=views)
 

@@ -276,7 +276,7 @@ def _record(table: CatalogTable) -> records.Table:
         lastAccessTime=now,
         retention=0,
         sd=records.StorageDescriptor(
-            cols=thrift_columns(table.columns),
+            cols=thrift_columns((*table.columns, *table.partition_keys)),
             location=table.location,
             inputFormat=INPUT_FORMAT,
             outputFormat=OUTPUT_FORMAT,

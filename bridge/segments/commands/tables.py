@@ -26,6 +26,7 @@ from bridge.table.segments.format import segment_table
 from bridge.table.segments.headers import readable_as
 from bridge.table.segments.log import SegmentLog
 from bridge.table.segments.manifest import SegmentManifest, TableDefinition, sorted_properties
+from bridge.table.segments.partition_columns import require_partition_types
 from bridge.table.segments.properties import (
     HEADER,
     check_properties,
@@ -42,6 +43,7 @@ def create_table(
     *,
     format: str,
     columns: Sequence[tuple[str, str]] | None,
+    partition_columns: Sequence[tuple[str, str]] = (),
     properties: Mapping[str, str] | None = None,
     location: str | None = None,
     sample: str | None = None,
@@ -54,6 +56,8 @@ def create_table(
     Args:
         table: ``schema.table``; or a directory: the table is then in no metastore.
         columns: names and Hive types; None: inferred from ``sample``.
+        partition_columns: those whose values are in names of directories, ``day=2024-05-01``. None:
+            the first segment's directories bring them.
         location: the table's own directory, for its log and index; None: below the database's.
         sample: a path of fact files.
         comments: of columns, by their names.
@@ -80,7 +84,14 @@ def create_table(
         files = find_fact_files(storage, [sample]).files
         columns, left_out = infer_columns(storage, files, format, used)
     said = {name.lower(): text for name, text in (comments or {}).items()}
-    made = tuple(replace(c, comment=said.get(c.name)) for c in declare_columns(columns))
+    every = tuple(
+        replace(c, comment=said.get(c.name))
+        for c in declare_columns([*columns, *partition_columns])
+    )
+    made, keys = every[: len(columns)], every[len(columns) :]
+    require_partition_types(keys)
+    if not made:
+        raise InvalidRequest(f"{table} has partition columns alone", "files hold the others")
     if format == "csv" and HEADER not in used and not header_lines(sorted_properties(used)):
         used[HEADER] = ",".join(c.name for c in made)
     _require_header(used, [c.name for c in made])
@@ -89,14 +100,15 @@ def create_table(
         made,
         format,
         sorted_properties(used),
-        next_column=len(made),
+        next_column=len(every),
         comment=comment,
+        partition_columns=keys,
     )
     report: dict[str, Any] = {
         "table": table,
         "location": root,
         "format": format,
-        "columns": [{"name": c.name, "type": str(c.type)} for c in made],
+        "columns": [{"name": c.name, "type": str(c.type), "key": c in keys} for c in every],
         "left_out": left_out,
         "properties": used,
         "dry_run": dry_run,
@@ -161,6 +173,7 @@ def drop_columns(config: Config, table: str, names: Sequence[str]) -> dict[str, 
     def change(held: SegmentManifest) -> SegmentManifest:
         definition = held.definition
         for name in sorted(wanted):
+            _require_of_files(definition, name)
             if definition.column(name) is None:
                 raise ColumnNotFound(f"{table} has no column {name}", "see table show")
             _require_unused(definition, name)
@@ -189,6 +202,7 @@ def change_type(config: Config, table: str, column: str, hive_type: str) -> dict
 
     def change(held: SegmentManifest) -> SegmentManifest:
         definition = held.definition
+        _require_of_files(definition, name)
         found = definition.column(name)
         if found is None:
             raise ColumnNotFound(f"{table} has no column {name}", "see table show")
@@ -260,6 +274,10 @@ def _described(opened: OpenSegments, manifest: SegmentManifest) -> dict[str, Any
         "columns": [
             {"name": c.name, "type": str(c.type), "comment": c.comment} for c in definition.columns
         ],
+        "partition_columns": [
+            {"name": c.name, "type": str(c.type), "comment": c.comment}
+            for c in definition.partition_columns
+        ],
         "properties": dict(definition.properties),
         "indexes": [
             {
@@ -305,6 +323,14 @@ def _require_unused(definition: TableDefinition, column: str) -> None:
             raise InvalidRequest(
                 f"view {view.name} holds column {column}", f"drop view {view.name} first"
             )
+
+
+def _require_of_files(definition: TableDefinition, column: str) -> None:
+    if any(c.name == column for c in definition.partition_columns):
+        raise InvalidRequest(
+            f"{column} is a partition column: directories of all segments are named by it",
+            "create another table without it, or with another type, and add the files to that",
+        )
 
 
 def _require_own(

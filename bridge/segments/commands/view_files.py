@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from bridge.indexing.table import spark_session
@@ -34,6 +33,7 @@ from bridge.segments.views.definition import define_view
 from bridge.segments.views.facts import FactFile
 from bridge.storage.port import FileTable
 from bridge.table.recipes import recipe_of
+from bridge.table.segments.log import SegmentFiles
 from bridge.table.segments.manifest import FileReader, FileSet, Segment, ViewFiles, ViewRecord
 from bridge.table.segments.properties import columns_of, reader_spec
 from bridge.table.segments.views import built_for, current, view_table
@@ -48,24 +48,21 @@ class SegmentViews:
     """The views to build of one segment's facts, and how its facts are read.
 
     Args:
-        files, readers: the facts, and the number of the reader of each.
-        specs: the readers.
-        file_set: the same files, as the segment names them.
+        specs: the readers of the facts.
+        file_set: the facts, as the segment names them.
     """
 
     def __init__(
         self,
         opened: OpenSegments,
         views: Sequence[ViewRecord],
-        files: FileTable,
-        readers: npt.NDArray[np.int32],
         specs: Sequence[FileReader],
         file_set: FileSet,
     ) -> None:
         self._opened, self._views, self._specs, self._set = opened, views, specs, file_set
         self._targets = [_target(opened, view) for view in views]
         self._known = [t for t in self._targets if not isinstance(t, str)]
-        self._facts = _facts(opened, files, readers, specs)
+        self._facts = _facts(opened, opened.log.read_files(file_set), specs)
 
     def beside(self) -> BuildBeside:
         """Builds them in the pass that reads the facts for indexes."""
@@ -136,10 +133,7 @@ def build_segments(
     with spark_session(local, spark) as session:
         run = runner(opened, session)
         for number, (segment, views) in enumerate(wanted, 1):
-            held = opened.log.read_files(segment.files)
-            making = SegmentViews(
-                opened, views, held.files, held.reader, segment.readers, segment.files
-            )
+            making = SegmentViews(opened, views, segment.readers, segment.files)
             found[segment.id] = list(making.build(run))
             if progress is not None:
                 progress(number, len(wanted))
@@ -157,18 +151,15 @@ def runner(opened: OpenSegments, session: SparkSession | None) -> Runner:
     return on_spark(session, storage_options(opened.config))
 
 
-def _facts(
-    opened: OpenSegments,
-    files: FileTable,
-    readers: npt.NDArray[np.int32],
-    specs: Sequence[FileReader],
-) -> list[FactFile]:
+def _facts(opened: OpenSegments, held: SegmentFiles, specs: Sequence[FileReader]) -> list[FactFile]:
     columns = columns_of(opened.manifest.definition)
     ways = [reader_spec(spec, columns) for spec in specs]
     recipes = [recipe_of(way, columns) for way in ways]
     return [
-        FactFile(f.uri, f.size, f.modified, f.etag, ways[way].format, columns, recipes[way])
-        for f, way in zip(files.stats(), readers.tolist(), strict=True)
+        FactFile(f.uri, f.size, f.modified, f.etag, ways[i].format, columns, recipes[i], partition)
+        for f, i, partition in zip(
+            held.files.stats(), held.reader.tolist(), held.partitions.to_pylist(), strict=True
+        )
     ]
 
 
@@ -193,7 +184,10 @@ def _committed(
     specs: Sequence[FileReader],
     file_set: FileSet,
 ) -> ViewFiles:
-    files = opened.log.put_files(_table(built.files))
+    partitions = None
+    if opened.manifest.definition.partition_columns:
+        partitions = pa.array([f.partition for f in built.files], pa.large_string())
+    files = opened.log.put_files(_table(built.files), partitions=partitions)
     stamp = built_for(opened.manifest.definition, view, specs, file_set)
     return ViewFiles(view.name, view.id, files, stamp, built.reason)
 
@@ -208,6 +202,8 @@ def _table(files: Sequence[ViewFile]) -> FileTable:
 
 
 def _as_built(opened: OpenSegments, held: ViewFiles) -> Built:
-    files = opened.log.read_files(held.files).files
-    found = tuple(ViewFile(f.uri, f.size, f.modified, f.etag) for f in files.stats())
-    return Built(found)
+    files = opened.log.read_files(held.files)
+    both = zip(files.files.stats(), files.partitions.to_pylist(), strict=True)
+    return Built(
+        tuple(ViewFile(f.uri, f.size, f.modified, f.etag, partition=name) for f, name in both)
+    )

@@ -57,7 +57,12 @@ def create_view(
     """
     with open_segments(config, table) as opened:
         known = columns_of(opened.manifest.definition)
+        keys = {c.name for c in opened.manifest.definition.partition_columns}
         chosen = [c.name for c in known] if list(columns) == ["*"] else list(columns)
+        # Each file of a view is of one partition, so that every view holds these.
+        chosen, sort_by = (
+            [c for c in names if c.strip().lower() not in keys] for names in (chosen, sort_by)
+        )
         defined = define_view(name, known, chosen, sort_by, properties)
         layout = defined.view
         if opened.manifest.definition.view(layout.name) is not None:

@@ -41,7 +41,8 @@ BLOCKED: Mapping[str, str] = MappingProxyType(
         "SET FILEFORMAT": "the format may differ by segment: "
         + _ADD
         + " OPTIONS ('format'='json')",
-        "PARTITION": "add one segment per directory, and index the column that tells them apart",
+        "PARTITION": "columns that names of directories hold: CREATE TABLE ... PARTITION COLUMNS "
+        "(day date); " + _ADD + " then reads them from day=.../",
         "BUCKETING": _BY_VIEW,
         "PREAGGREGATE": _BY_VIEW,
         "TIMESERIES": _BY_VIEW,

@@ -13,6 +13,7 @@ from bridge.segments.sql.statements import (
     CompactionKind,
     DropColumns,
     Name,
+    Properties,
     RefreshSegments,
     RenameTable,
     SetProperties,
@@ -106,7 +107,8 @@ def _add(cursor: Cursor, table: Name) -> AddSegment:
         raise operation_blocked("PARTITION", display_name(table), "ADD PARTITION")
     cursor.expect("SEGMENT")
     path: str | None = None
-    if not cursor.sees("OPTIONS"):
+    source, partition = _source(cursor)
+    if source is None and not cursor.sees("OPTIONS"):
         cursor.accept("LOCATION")
         path = cursor.string("paths in quotes")
     where = cursor.where()
@@ -115,11 +117,22 @@ def _add(cursor: Cursor, table: Name) -> AddSegment:
     if "path" in by_key and path is not None:
         raise InvalidStatement(f"{where}: the segment has two paths", "give LOCATION alone")
     path = by_key.get("path", path)
-    if not path or not path.strip():
+    if source is not None and path is not None:
+        raise InvalidStatement(f"{where}: the segment has a table and a path", "give one of them")
+    if source is None and (not path or not path.strip()):
         raise InvalidStatement(f"{where}: the segment has no path", "LOCATION 'file:///data/calls'")
     format = by_key.get("format")
     rest = tuple((k, v) for k, v in options if k.lower() not in ("path", "format"))
-    return AddSegment(table, path, format.strip().lower() if format is not None else None, rest)
+    spelled = format.strip().lower() if format is not None else None
+    return AddSegment(table, path or "", spelled, rest, source, partition)
+
+
+def _source(cursor: Cursor) -> tuple[Name | None, Properties]:
+    """``FROM TABLE t PARTITION (day='2024-05-01')``."""
+    if not cursor.accept("FROM", "TABLE"):
+        return None, ()
+    source = cursor.table()
+    return source, cursor.properties() if cursor.accept("PARTITION") else ()
 
 
 def _rename(cursor: Cursor, table: Name) -> RenameTable:

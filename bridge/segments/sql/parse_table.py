@@ -26,6 +26,7 @@ class _Clauses:
     properties: Properties | None = None
     comment: str | None = None
     location: str | None = None
+    partition_columns: tuple[ColumnDefinition, ...] = ()
     said: set[str] = field(default_factory=set)
 
 
@@ -45,6 +46,7 @@ def parse_create_table(cursor: Cursor) -> CreateTable:
     clauses = _Clauses()
     while not cursor.is_at_end():
         _clause(cursor, table, clauses)
+    cursor.unique(tuple(c.name for c in (*columns, *clauses.partition_columns)), "column")
     format, properties = _properties(table, clauses)
     if not columns:
         raise InvalidStatement(
@@ -59,6 +61,7 @@ def parse_create_table(cursor: Cursor) -> CreateTable:
         clauses.comment,
         clauses.location,
         if_not_exists,
+        clauses.partition_columns,
     )
 
 
@@ -75,6 +78,11 @@ def _column(cursor: Cursor) -> ColumnDefinition:
 
 def _clause(cursor: Cursor, table: Name, clauses: _Clauses) -> None:
     where = cursor.where()
+    if cursor.accept("PARTITION", "COLUMNS"):
+        if clauses.partition_columns:
+            raise InvalidStatement(f"{where}: PARTITION COLUMNS is said twice", "say it once")
+        clauses.partition_columns = cursor.parse_list(lambda: _column(cursor))
+        return
     if cursor.accept("PARTITIONED") or cursor.accept("PARTITION"):
         raise operation_blocked("PARTITION", display_name(table), "PARTITIONED BY")
     bucketing = cursor.accept_any(("CLUSTERED", "SORTED", "BUCKETED", "INTO", "SKEWED"))
@@ -103,7 +111,9 @@ def _clause(cursor: Cursor, table: Name, clauses: _Clauses) -> None:
         case "TBLPROPERTIES" | "OPTIONS":
             clauses.properties = cursor.properties()
         case _:
-            raise cursor.error("COMMENT, STORED BY, STORED AS, LOCATION or TBLPROPERTIES")
+            raise cursor.error(
+                "COMMENT, PARTITION COLUMNS, STORED BY, STORED AS, LOCATION or TBLPROPERTIES"
+            )
 
 
 def _stored(cursor: Cursor, clauses: _Clauses) -> None:

@@ -97,7 +97,13 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class CreateTable(Statement):
-    """Attributes: format: lower case; properties: all others, as written."""
+    """Makes a table.
+
+    Attributes:
+        format: lower case.
+        properties: all others, as written.
+        partition_columns: those that names of directories hold.
+    """
 
     table: Name
     columns: tuple[ColumnDefinition, ...]
@@ -106,12 +112,15 @@ class CreateTable(Statement):
     comment: str | None = None
     location: str | None = None
     if_not_exists: bool = False
+    partition_columns: tuple[ColumnDefinition, ...] = ()
 
     def __str__(self) -> str:
+        keys = ", ".join(map(str, self.partition_columns))
         return (
             f"CREATE TABLE {'IF NOT EXISTS ' if self.if_not_exists else ''}{self.table} ("
             + ", ".join(map(str, self.columns))
             + ")"
+            + (f" PARTITION COLUMNS ({keys})" if keys else "")
             + ("" if self.comment is None else f" COMMENT {literal(self.comment)}")
             + " STORED BY 'CarbonData'"
             + ("" if self.location is None else f" LOCATION {literal(self.location)}")
@@ -194,19 +203,28 @@ class ShowCreateTable(Statement):
 
 @dataclass(frozen=True, slots=True)
 class AddSegment(Statement):
-    """Attributes: path: paths with commas between them; properties: of these files alone."""
+    """Adds files.
+
+    Attributes:
+        path: paths with commas between them; empty with ``source``.
+        properties: of these files alone.
+        source: the table of the metastore whose files they are, of ``partition`` alone.
+    """
 
     table: Name
     path: str
     format: str | None = None
     properties: Properties = ()
+    source: Name | None = None
+    partition: Properties = ()
 
     def __str__(self) -> str:
         options = self.properties if self.format is None else (
             ("format", self.format), *self.properties)  # fmt: skip
-        return f"ALTER TABLE {self.table} ADD SEGMENT LOCATION {literal(self.path)}" + _properties(
-            "OPTIONS", options
-        )
+        where = f"LOCATION {literal(self.path)}"
+        if self.source is not None:
+            where = f"FROM TABLE {self.source}{_properties('PARTITION', self.partition)}"
+        return f"ALTER TABLE {self.table} ADD SEGMENT {where}" + _properties("OPTIONS", options)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,9 @@ def add(context: SqlContext, statement: s.AddSegment) -> SqlResult:
     report = adding.add_segment(
         context.config,
         table,
-        paths=[statement.path],
+        paths=[statement.path] if statement.source is None else [],
+        from_table=None if statement.source is None else context.table(statement.source),
+        partition=dict(statement.partition),
         properties=properties,
         format=statement.format,
         strict=strict,

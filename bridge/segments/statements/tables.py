@@ -21,10 +21,15 @@ def create(context: SqlContext, statement: s.CreateTable) -> SqlResult:
             table,
             format=statement.format,
             columns=[(c.name, c.type) for c in statement.columns],
+            partition_columns=[(c.name, c.type) for c in statement.partition_columns],
             properties=dict(statement.properties),
             location=statement.location,
             comment=statement.comment,
-            comments={c.name: c.comment for c in statement.columns if c.comment is not None},
+            comments={
+                c.name: c.comment
+                for c in (*statement.columns, *statement.partition_columns)
+                if c.comment is not None
+            },
         )
     except TableExists:
         if not statement.if_not_exists:
@@ -99,7 +104,8 @@ def describe(context: SqlContext, statement: s.Describe) -> SqlResult:
     """DESCRIBE: a row per column; FORMATTED: all else that is known too."""
     report = tables.describe(context.config, context.table(statement.table))
     rows: list[tuple[str, str, str]] = [
-        (c["name"], c["type"], c["comment"] or "") for c in report["columns"]
+        (c["name"], c["type"], c["comment"] or "")
+        for c in (*report["columns"], *report["partition_columns"])
     ]
     if statement.formatted:
         rows.append(("", "", ""))
@@ -113,6 +119,7 @@ def describe(context: SqlContext, statement: s.Describe) -> SqlResult:
         ]
         if report.get("comment"):
             rows.append(("## comment", report["comment"], ""))
+        rows += [("## partition column", c["name"], c["type"]) for c in report["partition_columns"]]
         rows += [(f"## property {k}", v, "") for k, v in report["properties"].items()]
         rows += [
             (f"## index {i['name']}", i["kind"], ", ".join(i["columns"])) for i in report["indexes"]
@@ -127,9 +134,14 @@ def show_create(context: SqlContext, statement: s.ShowCreateTable) -> SqlResult:
     report = tables.describe(context.config, context.table(statement.table))
     made = s.CreateTable(
         statement.table,
-        tuple(s.ColumnDefinition(c["name"], c["type"], c["comment"]) for c in report["columns"]),
+        _definitions(report["columns"]),
         report["format"],
         tuple(report["properties"].items()),
         report.get("comment"),
+        partition_columns=_definitions(report["partition_columns"]),
     )
     return SqlResult(str(statement), **listing(("statement",), [{"statement": str(made)}]))
+
+
+def _definitions(columns: list[dict[str, Any]]) -> tuple[s.ColumnDefinition, ...]:
+    return tuple(s.ColumnDefinition(c["name"], c["type"], c["comment"]) for c in columns)

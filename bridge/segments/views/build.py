@@ -11,6 +11,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import pyarrow as pa
@@ -23,7 +24,7 @@ from bridge.segments.views.definition import SortScope, ViewDefinition
 from bridge.segments.views.facts import FactFile, NotCertain, open_facts, require_same
 from bridge.segments.views.sorted_files import RUN_BYTES, SortedFiles, WrittenFile
 from bridge.storage.child import ChildReader
-from bridge.storage.port import FileStat, Storage
+from bridge.storage.port import Storage
 from bridge.storage.reading.one_read import OneRead
 from bridge.storage.reading.source import is_passing, open_source
 from bridge.table.model import Column
@@ -40,6 +41,7 @@ class ViewFile:
     Attributes:
         modified, etag: as storage tells them after the file was written.
         rows: -1 if it is not known here.
+        partition: the name of the one that all its rows are of.
     """
 
     uri: str
@@ -47,6 +49,7 @@ class ViewFile:
     modified: int
     etag: str | None
     rows: int = -1
+    partition: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +205,9 @@ class _ViewBuild:
     """One view of the facts of a chunk."""
 
     def __init__(self, target: ViewTarget, storage: Storage, run_bytes: int = RUN_BYTES) -> None:
-        self._target, self._storage, self._run_bytes = target, storage, run_bytes
+        self._target, self._storage = target, storage
         self._place = _Place(storage, target.directory)
-        self._writers: dict[pa.Schema, SortedFiles] = {}
+        self._writers = _Writers(target.view, self._place, run_bytes)
         self._reason = ""
 
     def take(self, fact: FactFile) -> None:
@@ -212,14 +215,9 @@ class _ViewBuild:
             return
         try:
             opened = open_facts(self._storage, fact, self._target.columns)
-            schema, writers = opened.schema, self._writers
-            if schema not in writers:
-                share = max(self._run_bytes // (1 + len(writers)), 1 << 20)
-                writers[schema] = SortedFiles(
-                    self._target.view, schema, self._place.put, run_bytes=share
-                )
+            writer = self._writers.of(opened.schema, fact.partition)
             for batch in opened.batches():
-                writers[schema].add(batch)
+                writer.add(batch)
         except (NotCertain, FileCorrupt, FileAmbiguous) as error:
             # Facts that are damaged fail the queries that read them, as without a view.
             self._reason = str(error)
@@ -228,14 +226,11 @@ class _ViewBuild:
     def finish(self) -> Built:
         if self._reason:
             return Built(reason=self._reason)
-        for writer in self._writers.values():
-            writer.finish()
-        return self._place.built(sum(writer.rows for writer in self._writers.values()))
+        return self._place.built(self._writers.finish())
 
     def discard(self, *, failed: bool) -> None:
         """Frees memory and temporary files, and takes written files away if it failed."""
-        for writer in self._writers.values():
-            writer.discard()
+        self._writers.discard()
         if failed:
             self._place.clear()
 
@@ -298,34 +293,30 @@ def merge(parts: Sequence[Built], target: ViewTarget, storage: Storage) -> Built
         FileCorrupt: a view's file is damaged.
         FileUnreadable, StorageFailure, StorageFull.
     """
-    every = [file for part in parts for file in part.files]
+    every = sorted((f for part in parts for f in part.files), key=lambda file: file.partition)
     with _Place(storage, target.directory) as place:
         scope = SortScope.GLOBAL_SORT if target.view.sort_columns else SortScope.NO_SORT
         view = _with_scope(target.view, scope)
-        writers: dict[pa.Schema, SortedFiles] = {}
+        writers = _Writers(view, place, RUN_BYTES)
         try:
             for file in every:
                 read = _BATCHES.stream(storage, file.uri, file.size)
                 schema, stated = next(read)
-                if schema not in writers:
-                    share = max(RUN_BYTES // (1 + len(writers)), 1 << 20)
-                    writers[schema] = SortedFiles(view, schema, place.put, run_bytes=share)
+                writer = writers.of(schema, file.partition)
                 rows = 0
                 for batch in read:
                     rows += batch.num_rows
-                    writers[schema].add(batch)
+                    writer.add(batch)
                 if rows != stated or file.rows not in (-1, rows):
                     raise FileCorrupt(f"{file.uri} lacks rows", "rebuild the view")
-            for writer in writers.values():
-                writer.finish()
+            written = writers.finish()
         except (pa.ArrowException, OSError, ValueError) as error:
             if is_passing(error):
                 raise
             raise FileCorrupt(f"a file of view {view.name}: {error}", "rebuild the view") from error
         finally:
-            for writer in writers.values():
-                writer.discard()
-        return place.built(sum(writer.rows for writer in writers.values()))
+            writers.discard()
+        return place.built(written)
 
 
 def batches(storage: Storage, uri: str, size: int) -> Iterator[Any]:
@@ -369,6 +360,40 @@ def _delete(storage: Storage, parts: Sequence[Built]) -> None:
                 return
 
 
+class _Writers:
+    """Writes rows of one partition after another; what is stored in different ways apart."""
+
+    def __init__(self, view: ViewDefinition, place: _Place, run_bytes: int) -> None:
+        self._view, self._place, self._run_bytes = view, place, run_bytes
+        self._open: dict[pa.Schema, SortedFiles] = {}
+        self._partition = ""
+        self._rows = 0
+
+    def of(self, schema: pa.Schema, partition: str) -> SortedFiles:
+        """The writer of some rows. It ends the files of another partition."""
+        if partition != self._partition:
+            self.finish()
+            self._partition = partition
+        if schema not in self._open:
+            share = max(self._run_bytes // (1 + len(self._open)), 1 << 20)
+            put = partial(self._place.put, partition=partition)
+            self._open[schema] = SortedFiles(self._view, schema, put, run_bytes=share)
+        return self._open[schema]
+
+    def finish(self) -> int:
+        """Ends all files; the number of rows that were written."""
+        for writer in self._open.values():
+            writer.finish()
+        self._rows += sum(writer.rows for writer in self._open.values())
+        self._open = {}
+        return self._rows
+
+    def discard(self) -> None:
+        """Frees memory and temporary files."""
+        for writer in self._open.values():
+            writer.discard()
+
+
 class _Place:
     """Puts files into storage, and takes them away again if their making fails."""
 
@@ -383,13 +408,15 @@ class _Place:
         if error is not None:
             self.clear()
 
-    def put(self, file: WrittenFile) -> None:
+    def put(self, file: WrittenFile, partition: str = "") -> None:
         uri = f"{self._directory}/{uuid.uuid4().hex}.parquet"
         self._storage.put(uri, file.content)
         stat = self._storage.stat(uri)
         if stat is None or stat.size != len(file.content):
             raise StorageFailure(f"{uri} was written and is not there", "try again")
-        self._files.append(_view_file(stat, file))
+        self._files.append(
+            ViewFile(stat.uri, stat.size, stat.modified, stat.etag, file.rows, partition)
+        )
 
     def built(self, rows: int) -> Built:
         written = sum(file.rows for file in self._files)
@@ -401,7 +428,3 @@ class _Place:
     def clear(self) -> None:
         _delete(self._storage, [Built(tuple(self._files))])
         self._files = []
-
-
-def _view_file(stat: FileStat, file: WrittenFile) -> ViewFile:
-    return ViewFile(stat.uri, stat.size, stat.modified, stat.etag, file.rows)

@@ -62,6 +62,7 @@ class FactFile:
         format: a name in the registry of file formats.
         columns: all data columns of the table.
         recipe: how a text file's lines are read; None for formats that describe themselves.
+        partition: its name; a view has files of its own for each.
     """
 
     uri: str
@@ -71,6 +72,7 @@ class FactFile:
     format: str
     columns: tuple[Column, ...]
     recipe: Recipe | None = None
+    partition: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from bridge.table.model import CatalogTable, TableName
 from bridge.table.read_version import AsOfTime, AsOfVersion, ChangesBetween, Newest, ReadVersion
 from bridge.table.segments.log import DIRECTORY, SegmentLog
 from bridge.table.segments.manifest import Segment, SegmentManifest, Status
-from bridge.table.segments.properties import columns_of
+from bridge.table.segments.properties import columns_of, keys_of
 from bridge.table.segments.snapshot import SegmentSnapshot
 from bridge.table.snapshot import TableContext
 
@@ -87,7 +87,7 @@ def segment_table(table: CatalogTable, manifest: SegmentManifest) -> CatalogTabl
     return CatalogTable(
         table.name,
         columns_of(definition),
-        (),
+        keys_of(definition),
         table.location,
         definition.format,
         table.properties,

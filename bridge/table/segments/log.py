@@ -91,11 +91,14 @@ class SegmentFiles:
 
     Attributes:
         reader: of each file, as an index into the segment's readers; int32[n].
+        partitions: the name of the partition of each file, such as ``day=2024-05-01``; empty where
+            the table had no partition columns.
     """
 
     files: FileTable
     reader: npt.NDArray[np.int32]
     places: FactPlaces
+    partitions: pa.DictionaryArray
 
 
 _FILE_SETS: BoundedCache[str, SegmentFiles] = BoundedCache(_CACHED)
@@ -286,6 +289,7 @@ class SegmentLog:
         files: FileTable,
         reader: npt.NDArray[np.int32] | None = None,
         places: FactPlaces | None = None,
+        partitions: pa.Array | None = None,
     ) -> FileSet:
         """Writes a list of files. No version names it yet."""
         numbers = np.zeros(len(files), np.int32) if reader is None else reader
@@ -293,6 +297,7 @@ class SegmentLog:
         held = FactPlaces.unknown(len(files)) if places is None else places
         files, numbers = files.take(order), numbers[order]
         etags = files.etags if files.etags is not None else pa.nulls(len(files), pa.large_string())
+        told = {} if partitions is None else {"partition": partitions.take(pa.array(order))}
         table = pa.table(
             {
                 "path": files.paths,
@@ -302,6 +307,7 @@ class SegmentLog:
                 "reader": numbers,
                 "place": held.places.take(pa.array(order)),
                 "node": held.nodes.take(pa.array(order)),
+                **told,
             }
         )
         content = table_to_bytes(table)
@@ -469,7 +475,7 @@ class SegmentLog:
 
 def _segment_files(table: pa.Table) -> SegmentFiles:
     if not len(table):
-        return SegmentFiles(EMPTY, np.empty(0, np.int32), FactPlaces.unknown(0))
+        return SegmentFiles(EMPTY, np.empty(0, np.int32), FactPlaces.unknown(0), _one_partition(0))
     etags = table["etag"].combine_chunks()
     files = FileTable(
         _array(table["path"]).cast(pa.large_string()),
@@ -482,7 +488,16 @@ def _segment_files(table: pa.Table) -> SegmentFiles:
         places = FactPlaces(
             *(_array(table[name]).cast(pa.large_string()) for name in ("place", "node"))
         )
-    return SegmentFiles(files, _array(table["reader"]).to_numpy(), places)
+    if "partition" in table.column_names:
+        partitions = _array(table["partition"]).cast(pa.large_string()).dictionary_encode()
+    else:
+        partitions = _one_partition(len(table))
+    return SegmentFiles(files, _array(table["reader"]).to_numpy(), places, partitions)
+
+
+def _one_partition(count: int) -> pa.DictionaryArray:
+    names = pa.array([""], pa.large_string())
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), names)
 
 
 def _array(column: pa.ChunkedArray) -> pa.Array:

@@ -7,6 +7,7 @@ files, the files of its views, and its indexes. What no version names does not e
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
@@ -16,7 +17,9 @@ from bridge.kernel.types import Type, parse_hive_type
 from bridge.storage.commit_log import checksum, seal
 
 FORMAT = "skipbridge-segments"
-VERSION = 1
+VERSION = 2
+"""What this program reads. Tables without partition columns are written as version 1, which earlier
+programs read as well."""
 REMEDY = (
     "restore the file from a backup, or drop the table and add its segments again; fact files are "
     "untouched"
@@ -183,6 +186,7 @@ class TableDefinition:
         id: unique; a table created anew at the same place has another.
         format: of segments that name none.
         next_segment, next_column: the numbers that come next.
+        partition_columns: their values are those of the file lists: files do not hold them.
     """
 
     id: str
@@ -194,9 +198,10 @@ class TableDefinition:
     next_segment: int = 0
     next_column: int = 0
     comment: str | None = None
+    partition_columns: tuple[SegmentColumn, ...] = ()
 
     def column(self, name: str) -> SegmentColumn | None:
-        """A column by its name in any case."""
+        """A column of the files by its name in any case."""
         wanted = name.lower()
         return next((c for c in self.columns if c.name == wanted), None)
 
@@ -275,7 +280,7 @@ def parse_manifest(raw: bytes, name: str) -> SegmentManifest:
         stated = body.pop("checksum")
         if stated != checksum(body):
             raise SegmentLogCorrupt(f"{name} does not match its checksum {stated[:12]}", REMEDY)
-        if body["format_version"] != VERSION:
+        if body["format_version"] not in range(1, VERSION + 1):
             raise SegmentLogCorrupt(
                 f"{name} has format version {body['format_version']}, this program reads {VERSION}",
                 "upgrade this program",
@@ -309,10 +314,7 @@ def parse_manifest(raw: bytes, name: str) -> SegmentManifest:
 def _definition(body: dict[str, Any]) -> TableDefinition:
     return TableDefinition(
         body["id"],
-        tuple(
-            SegmentColumn(c["id"], c["name"], parse_hive_type(c["type"]), c["comment"])
-            for c in body["columns"]
-        ),
+        _columns(body["columns"]),
         body["format"],
         sorted_properties(body["properties"]),
         tuple(_index(i) for i in body["indexes"]),
@@ -333,6 +335,13 @@ def _definition(body: dict[str, Any]) -> TableDefinition:
         body["next_segment"],
         body["next_column"],
         body["comment"],
+        _columns(body.get("partition_columns", ())),
+    )
+
+
+def _columns(bodies: Sequence[dict[str, Any]]) -> tuple[SegmentColumn, ...]:
+    return tuple(
+        SegmentColumn(c["id"], c["name"], parse_hive_type(c["type"]), c["comment"]) for c in bodies
     )
 
 
@@ -383,7 +392,7 @@ def _body(manifest: SegmentManifest) -> dict[str, Any]:
     held = manifest.definition
     return {
         "format": FORMAT,
-        "format_version": VERSION,
+        "format_version": VERSION if held.partition_columns else 1,
         "version": manifest.version,
         "committer": manifest.committer,
         "created": manifest.created,
@@ -392,10 +401,7 @@ def _body(manifest: SegmentManifest) -> dict[str, Any]:
         "root": manifest.root,
         "definition": {
             "id": held.id,
-            "columns": [
-                {"id": c.id, "name": c.name, "type": str(c.type), "comment": c.comment}
-                for c in held.columns
-            ],
+            "columns": _column_bodies(held.columns),
             "format": held.format,
             "properties": dict(held.properties),
             "indexes": [_index_body(i) for i in held.indexes],
@@ -416,6 +422,11 @@ def _body(manifest: SegmentManifest) -> dict[str, Any]:
             "next_segment": held.next_segment,
             "next_column": held.next_column,
             "comment": held.comment,
+            **(
+                {"partition_columns": _column_bodies(held.partition_columns)}
+                if held.partition_columns
+                else {}
+            ),
         },
         "segments": [
             {
@@ -449,6 +460,12 @@ def _body(manifest: SegmentManifest) -> dict[str, Any]:
             for s in manifest.segments
         ],
     }
+
+
+def _column_bodies(columns: Sequence[SegmentColumn]) -> list[dict[str, Any]]:
+    return [
+        {"id": c.id, "name": c.name, "type": str(c.type), "comment": c.comment} for c in columns
+    ]
 
 
 def _index_body(index: IndexDefinition) -> dict[str, Any]:

@@ -284,8 +284,13 @@ def reader_spec(reader: FileReader, columns: Sequence[Column]) -> ReaderSpec:
 
 
 def columns_of(definition: TableDefinition) -> tuple[Column, ...]:
-    """The columns of a version."""
+    """The columns of a version that files hold."""
     return columns_of_all(definition.columns)
+
+
+def keys_of(definition: TableDefinition) -> tuple[Column, ...]:
+    """The partition columns of a version."""
+    return columns_of_all(definition.partition_columns)
 
 
 def columns_of_all(columns: Sequence[SegmentColumn]) -> tuple[Column, ...]:

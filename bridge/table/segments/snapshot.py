@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from bridge.expression.nodes import AlwaysTrue, Expression
-from bridge.storage.port import FileTable, join_tables
+from bridge.storage.port import join_tables
 from bridge.table.model import CatalogTable, OneBatch, Partition, PartitionBatch, PartitionFetch
+from bridge.table.partition import parse_partition_name
 from bridge.table.recipes import drop_foreign_ordinals
-from bridge.table.segments.log import SegmentLog
+from bridge.table.segments.log import SegmentFiles, SegmentLog
 from bridge.table.segments.manifest import FileSet, Segment, SegmentManifest
 from bridge.table.segments.properties import columns_of, reader_spec
 from bridge.table.segments.views import choose, current, reader_of, uses, view_table
@@ -56,11 +58,14 @@ class SegmentSnapshot:
         return sum(segment.files.count for segment in self.segments)
 
     def partition_names(self) -> list[str]:
-        return [""]
+        if not self.table.partition_keys:
+            return [""]
+        held = [self._log.read_files(segment.files).partitions for segment in self.segments]
+        return sorted({name for one in held for name in one.dictionary.to_pylist()})
 
     def partitions(self, names: list[str]) -> PartitionFetch:
-        found = tuple(Partition(name, (), self.table.location) for name in names)
-        return OneBatch(PartitionBatch(found))
+        found = (Partition(name, _values(name), self.table.location) for name in names)
+        return OneBatch(PartitionBatch(tuple(found)))
 
     def begin(self) -> None:
         """The version is read already."""
@@ -89,8 +94,7 @@ class SegmentSnapshot:
             ]
             numbers.append(np.array(own, np.int32)[found.reader])
         reader = np.concatenate(numbers) if len(readers) > 1 else None
-        files = [f.files for f in held]
-        batch = _batch(files, partitions, tuple(readers), self.index, reader)
+        batch = _batch(held, partitions, tuple(readers), self.index, reader)
         return drop_foreign_ordinals(batch, self._columns)
 
     def _of_view(
@@ -99,7 +103,7 @@ class SegmentSnapshot:
         view = self.manifest.definition.view(name)
         assert view is not None
         index = self._context.index_of(view_table(self.table, view))
-        held = [self._log.read_files(one).files for one in files]
+        held = [self._log.read_files(one) for one in files]
         return _batch(held, partitions, (reader_of(name),), index, None)
 
     def view_uses(self, columns: Columns) -> list[ViewUse]:
@@ -163,16 +167,33 @@ class SegmentSnapshot:
 
 
 def _batch(
-    files: Sequence[FileTable],
+    held: Sequence[SegmentFiles],
     partitions: tuple[Partition, ...],
     readers: tuple[ReaderSpec, ...],
     index: IndexFiles | None,
     reader: Int32Array | None,
 ) -> SliceBatch:
-    whole = join_tables(files)
+    """The files that are of the partitions."""
+    whole = join_tables([one.files for one in held])
+    place = {partition.name: i for i, partition in enumerate(partitions)}
+    owner = np.concatenate([_owners(one.partitions, place) for one in held])
+    if (owner < 0).any():
+        mine = np.flatnonzero(owner >= 0)
+        whole, owner = whole.take(mine), owner[mine]
+        reader = None if reader is None else reader[mine]
     ordinals = np.full(len(whole), -1, np.int64) if index is None else index.match(whole)
-    owner = np.zeros(len(whole), np.int32)
     return SliceBatch(whole, ordinals, owner, partitions, readers, index, reader)
+
+
+def _owners(partitions: pa.DictionaryArray, place: Mapping[str, int]) -> Int32Array:
+    """The place of each file's partition; -1: it is not asked for."""
+    names = partitions.dictionary.to_pylist()
+    of_name: Int32Array = np.array([place.get(name, -1) for name in names], np.int32)
+    return of_name[partitions.indices.to_numpy()]
+
+
+def _values(name: str) -> tuple[str | None, ...]:
+    return tuple(value for _, value in parse_partition_name(name)) if name else ()
 
 
 def view_states(manifest: SegmentManifest, segment: Segment) -> dict[str, str]:

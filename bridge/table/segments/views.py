@@ -80,12 +80,18 @@ def choose(definition: TableDefinition, segment: Segment, columns: Columns) -> V
     """The files to read in place of a segment's facts: the fewest bytes; None: read the facts."""
     if columns is None:
         return None
+    columns = _of_files(definition, columns)
     found = [
         held
         for view in usable(definition)
         if columns <= set(view.columns) and (held := current(definition, view, segment)) is not None
     ]
     return min(found, key=lambda held: (held.files.bytes, held.view), default=None)
+
+
+def _of_files(definition: TableDefinition, columns: frozenset[str]) -> frozenset[str]:
+    """Without partition columns: each file of a view is of one partition, as those of facts are."""
+    return columns - {column.name for column in definition.partition_columns}
 
 
 def view_table(table: CatalogTable, view: ViewRecord) -> CatalogTable:
@@ -110,6 +116,8 @@ def uses(
 ) -> list[ViewUse]:
     """What a scan of these columns makes of each view. With unknown columns it uses none."""
     found: list[ViewUse] = []
+    if columns is not None:
+        columns = _of_files(definition, columns)
     for view in usable(definition):
         if columns is None or not columns <= set(view.columns):
             lacking = tuple(sorted((columns or frozenset()) - set(view.columns)))

@@ -72,6 +72,18 @@ ADD SEGMENT LOCATION 'path/to/data1,path/to/data2'""") == (
             "ALTER TABLE t ADD SEGMENT OPTIONS ('path'='p', 'format'='JSON', 'json.x'='1')",
             s.AddSegment(s.Name("t"), "p", "json", (("json.x", "1"),)),
         ),
+        (
+            "ALTER TABLE t ADD SEGMENT FROM TABLE h.old PARTITION (day='2024-05-01', n=3) "
+            "OPTIONS ('strict'='true')",
+            s.AddSegment(
+                s.Name("t"),
+                "",
+                None,
+                (("strict", "true"),),
+                s.Name("old", "h"),
+                (("day", "2024-05-01"), ("n", "3")),
+            ),
+        ),
         ("SHOW SEGMENTS FOR TABLE fact_table", s.ShowSegments(FACT)),
         ("show segments on fact_table limit 5", s.ShowSegments(FACT, 5)),
         (

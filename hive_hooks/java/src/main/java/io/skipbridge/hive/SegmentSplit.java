@@ -85,6 +85,7 @@ public class SegmentSplit
             out.writeLong(file.size());
             out.writeLong(file.modified());
             out.writeInt(readers.get(file.reader()));
+            Text.writeString(out, file.partition());
         }
     }
 
@@ -106,7 +107,14 @@ public class SegmentSplit
         }
         files = new ArrayList<>();
         for (int left = in.readInt(); left > 0; left--) {
-            files.add(new PlannedFile(Text.readString(in), in.readLong(), in.readLong(), in.readLong(), in.readLong(), readers.get(in.readInt())));
+            files.add(new PlannedFile(
+                    Text.readString(in),
+                    in.readLong(),
+                    in.readLong(),
+                    in.readLong(),
+                    in.readLong(),
+                    readers.get(in.readInt()),
+                    Text.readString(in)));
         }
     }
 }

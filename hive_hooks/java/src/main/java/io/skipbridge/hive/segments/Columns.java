@@ -10,6 +10,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import java.util.stream.Collectors;
 
 /** The columns of a table as a query was compiled with them. */
 public final class Columns
@@ -29,6 +30,16 @@ public final class Columns
         this.types = types;
         this.nameList = names.isEmpty() ? Collections.emptyList() : Arrays.asList(names.split(","));
         this.typeList = TypeInfoUtils.getTypeInfosFromTypeString(types);
+    }
+
+    /** The columns before a place. */
+    Columns first(int count)
+    {
+        if (count == size()) {
+            return this;
+        }
+        String typesOfFirst = typeList.subList(0, count).stream().map(TypeInfo::getTypeName).collect(Collectors.joining(":"));
+        return new Columns(String.join(",", nameList.subList(0, count)), typesOfFirst);
     }
 
     public String names()

@@ -72,10 +72,21 @@ public final class FactScan
     {
         Path path = new Path(file.path());
         requireUnchanged(file, path);
-        if (TypedCsvRows.reads(file.reader())) {
-            return new TypedCsvRows(this, file, path);
+        if (file.partition().isEmpty()) {
+            return rows(this, file, path);
         }
-        return new HiveRows(this, file, path);
+        PartitionValues values = new PartitionValues(columns, wanted, file);
+        FactScan ofFile = new FactScan(table, values.columnsOfFile(), values.wantedOfFile(), job, reporter);
+        return values.beside(rows(ofFile, file, path));
+    }
+
+    private static FactRows rows(FactScan scan, PlannedFile file, Path path)
+            throws IOException
+    {
+        if (TypedCsvRows.reads(file.reader())) {
+            return new TypedCsvRows(scan, file, path);
+        }
+        return new HiveRows(scan, file, path);
     }
 
     private void requireUnchanged(PlannedFile file, Path path)

@@ -29,6 +29,7 @@ public final class FileBatch
         int logCount = 0;
         ByteBuffer payload = ByteBuffer.allocate(0);
         List<ReaderSpec> readers = new ArrayList<>();
+        List<String> partitions = new ArrayList<>();
         for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
             switch (id) {
                 case 1:
@@ -42,6 +43,11 @@ public final class FileBatch
                     break;
                 case 4:
                     fileCount = reader.is(FrameReader.I32) ? reader.i32() : fileCount;
+                    break;
+                case 5:
+                    for (int left = reader.is(FrameReader.LIST) ? reader.structs() : 0; left > 0; left--) {
+                        partitions.add(partition(reader));
+                    }
                     break;
                 case 6:
                     payload = reader.is(FrameReader.STRING) ? reader.binary() : payload;
@@ -61,11 +67,26 @@ public final class FileBatch
         if (logCount != 0) {
             throw new ProtocolException("files with logs, which these hooks do not merge");
         }
-        return new FileBatch(nextToken, finished, unpack(payload.order(ByteOrder.LITTLE_ENDIAN), splitCount, fileCount, readers));
+        return new FileBatch(nextToken, finished, unpack(payload.order(ByteOrder.LITTLE_ENDIAN), splitCount, fileCount, readers, partitions));
+    }
+
+    /** The name of a partition, which holds its values. */
+    private static String partition(FrameReader reader)
+    {
+        String name = "";
+        for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
+            if (id == 1) {
+                name = reader.is(FrameReader.STRING) ? reader.string() : name;
+            }
+            else {
+                reader.skip();
+            }
+        }
+        return name;
     }
 
     /** See bridge.thrift. */
-    private static List<List<PlannedFile>> unpack(ByteBuffer payload, int splits, int files, List<ReaderSpec> readers)
+    private static List<List<PlannedFile>> unpack(ByteBuffer payload, int splits, int files, List<ReaderSpec> readers, List<String> partitions)
     {
         List<List<PlannedFile>> found = new ArrayList<>();
         if (splits == 0) {
@@ -76,7 +97,8 @@ public final class FileBatch
             throw new ProtocolException(splits + " splits of " + files + " files in " + payload.remaining() + " bytes");
         }
         int starts = 4 * (splits + 1) + 4 * splits;
-        int readerAt = starts + 8 * 4 * files + 4 * files;
+        int partitionAt = starts + 8 * 4 * files;
+        int readerAt = partitionAt + 4 * files;
         int offsets = readerAt + 4 * files;
         int text = offsets + 4 * (files + 1);
         List<PlannedFile> all = new ArrayList<>(files);
@@ -87,13 +109,18 @@ public final class FileBatch
             if (begin < 0 || end < begin || end > payload.remaining() - text || reader < 0 || reader >= readers.size()) {
                 throw new ProtocolException("a path from " + begin + " to " + end + " and reader " + reader + " of " + readers.size());
             }
+            int partition = payload.getInt(partitionAt + 4 * i);
+            if (partition < 0 || partition >= partitions.size()) {
+                throw new ProtocolException("the partition " + partition + " of " + partitions.size());
+            }
             all.add(new PlannedFile(
                     new String(payload.array(), payload.arrayOffset() + text + begin, end - begin, StandardCharsets.UTF_8),
                     payload.getLong(starts + 8 * i),
                     payload.getLong(starts + 8 * (files + i)),
                     payload.getLong(starts + 8 * (2 * files + i)),
                     payload.getLong(starts + 8 * (3 * files + i)),
-                    readers.get(reader)));
+                    readers.get(reader),
+                    partitions.get(partition)));
         }
         for (int i = 0; i < splits; i++) {
             int first = payload.getInt(4 * i);

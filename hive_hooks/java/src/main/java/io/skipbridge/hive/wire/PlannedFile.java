@@ -12,13 +12,15 @@ public final class PlannedFile
     private final long size;
     private final long modified;
     private final ReaderSpec reader;
+    private final String partition;
 
     /**
      * @param path a canonical URI
      * @param size of the whole file
      * @param modified in milliseconds since the epoch
+     * @param partition its name, such as {@code day=2024-05-01}; empty where the table has none
      */
-    public PlannedFile(String path, long start, long length, long size, long modified, ReaderSpec reader)
+    public PlannedFile(String path, long start, long length, long size, long modified, ReaderSpec reader, String partition)
     {
         this.path = path;
         this.start = start;
@@ -26,6 +28,7 @@ public final class PlannedFile
         this.size = size;
         this.modified = modified;
         this.reader = reader;
+        this.partition = partition;
     }
 
     public String path()
@@ -56,5 +59,10 @@ public final class PlannedFile
     public ReaderSpec reader()
     {
         return reader;
+    }
+
+    public String partition()
+    {
+        return partition;
     }
 }
