@@ -176,6 +176,46 @@ def test_49_a_fault_leaves_the_table_as_it_was_or_as_it_is_to_be(world: World) -
     assert len(list(world.facts.iterdir())) == world.files
 
 
+def test_a_new_table_takes_the_name_of_one_that_was_renamed(world: World) -> None:
+    world.sql(f"{CREATED}; {world.add()}; ALTER TABLE {NAME} RENAME TO {NAME}_old")
+    (made,) = world.sql(CREATED)
+    assert "DROP TABLE" in made.notices[0]
+    assert world.state() == (("string", "string"), 0)
+    world.sql(world.add())
+    old = tables.describe(world.config, f"{NAME}_old")
+    assert (old["segments"], world.state()) == (1, (("string", "string"), 1))
+    world.sql(f"DROP TABLE {NAME}")
+    assert world.state() is None
+    assert tables.describe(world.config, f"{NAME}_old")["files"] == 1
+    world.sql(f"ALTER TABLE {NAME}_old RENAME TO {NAME}")
+    assert world.state() == (("string", "string"), 1)
+
+
+@pytest.mark.parametrize("create", ["CREATE TABLE", "CREATE TABLE IF NOT EXISTS"])
+def test_what_another_engine_dropped_is_not_there(
+    world: World, metastore: RunningMetastore, create: str
+) -> None:
+    """Its directory is: it holds what was dropped, and is told of, for whoever wants it back."""
+    world.sql(f"{CREATED}; {world.add()}")
+    before = tables.describe(world.config, NAME)["location"]
+    with metastore.client() as client:
+        client.drop_table(SCHEMA, "t")
+    with pytest.raises(TableNotFound):
+        world.sql(f"DROP TABLE {NAME}")
+    (dropped,) = world.sql(f"DROP TABLE IF EXISTS {NAME}")
+    assert "was not there" in dropped.summary
+    (made,) = world.sql(CREATED.replace("CREATE TABLE", create))
+    assert made.summary == f"created {NAME} of csv" and f"`{before}`" in made.notices[0]
+    assert world.state() == (("string", "string"), 0)
+    with pytest.raises(TableExists):
+        world.sql(CREATED)
+    assert tables.describe(world.config, before)["segments"] == 1
+    world.sql(f"DROP TABLE `{before}`; DROP TABLE {NAME}")
+    assert world.state() is None
+    (made,) = world.sql(CREATED)
+    assert not made.notices and tables.describe(world.config, NAME)["location"] == before
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("answered", [True, False])
 @pytest.mark.parametrize(
@@ -226,14 +266,15 @@ def test_49_a_refused_drop_keeps_segments_views_and_rows(
 
 
 def test_49_if_not_exists_says_what_is_there(world: World) -> None:
-    """Also if the name is free, and its place is not: then nothing is there."""
+    """Also if the name is free, and the place that is asked for is not: then nothing is there."""
     world.sql(CREATED)
     again = CREATED.replace("TABLE", "TABLE IF NOT EXISTS", 1)
     (found,) = world.sql(again)
     assert found.summary == f"{NAME} was there already: csv segments, columns a string, b string"
+    place = tables.describe(world.config, NAME)["location"]
     world.sql(f"ALTER TABLE {NAME} RENAME TO {NAME}2")
     with pytest.raises(TableExists, match="holds a table of segments already"):
-        world.sql(again)
+        world.sql(f"{again} LOCATION '{place}'")
     world.sql(f"DROP TABLE {NAME}2; {again}; DROP TABLE {NAME}")
 
 

@@ -20,6 +20,7 @@ from pyhive.exc import OperationalError
 import bridge
 from tests.engines.conftest import RunningHiveServer2, RunningMetastore
 from tests.engines.stack import Stack
+from tests.support.built import built_jar
 from tests.support.servers.hiveserver2 import HiveServer2Spec, start_hiveserver2
 
 pytestmark = pytest.mark.full
@@ -37,21 +38,21 @@ def facts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def made(metastore_uri: str, facts: Path) -> Iterator[str]:
-    """A table of segments, ``refused.t``; what it consists of is the same afterwards."""
+def made(metastore_uri: str, facts: Path, name: str = "refused.t") -> Iterator[str]:
+    """A table of segments; what it consists of is the same afterwards."""
     with bridge.connect(metastore_uri=metastore_uri) as session:
         session.sql(
-            f"CREATE TABLE refused.t (a bigint, b string) STORED AS parquet; "
-            f"ALTER TABLE refused.t ADD SEGMENT LOCATION '{facts}'",
+            f"CREATE TABLE {name} (a bigint, b string) STORED AS parquet; "
+            f"ALTER TABLE {name} ADD SEGMENT LOCATION '{facts}'",
             local=True,
         )
-        shown = "SHOW CREATE TABLE refused.t; SHOW SEGMENTS ON refused.t"
+        shown = f"SHOW CREATE TABLE {name}; SHOW SEGMENTS ON {name}"
         before = [result.rows for result in session.sql(shown)]
         files = {p.name: p.read_bytes() for p in facts.iterdir()}
-        yield "refused.t"
+        yield name
         assert [result.rows for result in session.sql(shown)] == before
         assert {p.name: p.read_bytes() for p in facts.iterdir()} == files
-        session.sql("DROP TABLE refused.t")
+        session.sql(f"DROP TABLE {name}")
 
 
 @pytest.fixture(scope="module")
@@ -241,10 +242,11 @@ def test_a_hive_without_the_jar_refuses_it(
 _SPARK = """
 import json, sys
 from pyspark.sql import SparkSession
-uri, table = sys.argv[1:]
+uri, table, jar = sys.argv[1:]
 spark = (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
          .config("spark.sql.catalogImplementation", "hive")
          .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
+         .config("spark.driver.extraClassPath", jar).config("spark.sql.warehouse.dir", "spark")
          .config("spark.hadoop.hive.metastore.uris", uri).getOrCreate())
 rows = spark.range(3).selectExpr("id AS a", "'x' AS b")
 tries = {
@@ -252,7 +254,9 @@ tries = {
     "overwrite": lambda: rows.write.insertInto(table, overwrite=True),
     "append": lambda: rows.write.mode("append").saveAsTable(table),
     "format": lambda: rows.write.format("hive").mode("append").saveAsTable(table),
+    "nothing": lambda: rows.limit(0).write.insertInto(table, overwrite=True),
     "sql": lambda: spark.sql(f"INSERT INTO {table} VALUES (1, 'y')"),
+    "sql overwrite": lambda: spark.sql(f"INSERT OVERWRITE {table} SELECT 1, 'y'"),
     "read": lambda: spark.table(table).collect(),
 }
 said = {}
@@ -260,18 +264,23 @@ for name, attempt in tries.items():
     try:
         said[name] = str(attempt())
     except Exception as error:
-        said[name] = "refused: " + str(error)[:500]
+        said[name] = "refused: " + str(error)[:20000]
 print(json.dumps(said))
 """
 
 
-@pytest.mark.nightly
-def test_spark_does_not_write_it(metastore: RunningMetastore, facts: Path, tmp_path: Path) -> None:
-    """Without the jar Spark knows no class of the record: it neither writes nor reads the table."""
+@pytest.mark.parametrize(
+    "jar", [pytest.param(False, marks=pytest.mark.nightly), True], ids=["without the jar", "jar"]
+)
+def test_spark_does_not_write_it(
+    metastore: RunningMetastore, facts: Path, tmp_path: Path, jar: bool
+) -> None:
+    """With Hive's jar it is told why; without, it knows no class of the record, nor reads it."""
     pytest.importorskip("pyspark")
-    for table in made(metastore.uri, facts):
+    path = str(built_jar("2.3.10")) if jar else ""
+    for table in made(metastore.uri, facts, "refused.of_spark"):
         done = subprocess.run(
-            [sys.executable, "-c", _SPARK, metastore.uri, table],
+            [sys.executable, "-c", _SPARK, metastore.uri, table, path],
             capture_output=True,
             text=True,
             timeout=300,
@@ -282,3 +291,7 @@ def test_spark_does_not_write_it(metastore: RunningMetastore, facts: Path, tmp_p
         assert done.returncode == 0, done.stderr[-3000:]
         said = json.loads(done.stdout.splitlines()[-1])
         assert all(text.startswith("refused: ") for text in said.values()), said
+        assert not jar or "existing table" in said["append"], said  # Spark asks for the format
+        del said["read"], said["append"]
+        other = {name: text for name, text in said.items() if "OPERATION_BLOCKED" not in text}
+        assert not jar or not other, other

@@ -163,6 +163,8 @@ def _create_segments(
         columns = [(one["name"], one["type"]) for one in inferred]
         click.confirm("create the table with these columns?", abort=True, err=True)
     report = made(dry_run)
+    for notice in report["notices"]:
+        say(notice)
     if output == "json":
         emit_json(report)
         return report

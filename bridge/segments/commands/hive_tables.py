@@ -203,8 +203,8 @@ def _one_reader(
             f"the partitions {one} and {other} of {table.name} are read in different ways",
             "add them as segments of their own: ... FROM TABLE ... PARTITION (...)",
         )
-    ((format, properties),) = found
-    return format, dict(properties)
+    ((format, told),) = found
+    return format, dict(told)
 
 
 def _as_segment(table: CatalogTable, reader: ReaderSpec) -> tuple[str, dict[str, str]]:

@@ -8,7 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from bridge.kernel.config import Config
-from bridge.kernel.errors import ColumnNotFound, InvalidRequest, OperationBlocked, TableNotFound
+from bridge.kernel.errors import (
+    ColumnNotFound,
+    InvalidRequest,
+    OperationBlocked,
+    SegmentLogCorrupt,
+    TableNotFound,
+)
 from bridge.kernel.types import parse_hive_type
 from bridge.runtime.compose import absolute_location, is_location, metastore_of, storage_of
 from bridge.runtime.create_table import table_name
@@ -20,6 +26,7 @@ from bridge.segments.commands.manage import HELD
 from bridge.segments.commands.opened import OpenSegments, open_segments
 from bridge.segments.commands.places import refuse_own
 from bridge.segments.sql.blocked import operation_blocked
+from bridge.storage.port import Storage
 from bridge.storage.uri import canonical, join
 from bridge.table.segments.declare import declare_columns, infer_columns
 from bridge.table.segments.format import segment_table
@@ -74,6 +81,14 @@ def create_table(
     storage = storage_of(config)
     root = _root(config, table, location)
     refuse_own(root)
+    notices: list[str] = []
+    if location is None and not is_location(table) and _is_taken(storage, root):
+        notices.append(
+            f"{root} holds another table of segments, which was renamed, or whose record another "
+            f"engine dropped; {table} has a directory of its own. If no table needs the other: "
+            f"DROP TABLE `{root}`"
+        )
+        root = f"{root}-{uuid.uuid4().hex[:8]}"
     left_out: list[str] = []
     if columns is None:
         if sample is None:
@@ -111,6 +126,7 @@ def create_table(
         "columns": [{"name": c.name, "type": str(c.type), "key": c in keys} for c in every],
         "left_out": left_out,
         "properties": used,
+        "notices": notices,
         "dry_run": dry_run,
     }
     if dry_run:
@@ -124,6 +140,15 @@ def create_table(
         client.create_database(name.schema)
     registration.create(config, name, root, definition)
     return report
+
+
+def _is_taken(storage: Storage, root: str) -> bool:
+    """Whether a directory is that of a table. Our own DROP marks it; a metastore's does not."""
+    try:
+        newest = SegmentLog(storage, root).newest()
+    except SegmentLogCorrupt:
+        return True
+    return newest is not None and not newest.dropped
 
 
 def what_exists(config: Config, table: str) -> str:

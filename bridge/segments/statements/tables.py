@@ -38,7 +38,12 @@ def create(context: SqlContext, statement: s.CreateTable) -> SqlResult:
         if not found:  # its place is that of another table
             raise
         return SqlResult(str(statement), f"{table} was there already: {found}")
-    return SqlResult(str(statement), f"created {table} of {statement.format}", report=report)
+    return SqlResult(
+        str(statement),
+        f"created {table} of {statement.format}",
+        notices=tuple(report["notices"]),
+        report=report,
+    )
 
 
 def drop(context: SqlContext, statement: s.DropTable) -> SqlResult:

@@ -189,7 +189,8 @@ def _owners(partitions: pa.DictionaryArray, place: Mapping[str, int]) -> Int32Ar
     """The place of each file's partition; -1: it is not asked for."""
     names = partitions.dictionary.to_pylist()
     of_name: Int32Array = np.array([place.get(name, -1) for name in names], np.int32)
-    return of_name[partitions.indices.to_numpy()]
+    found: Int32Array = of_name[partitions.indices.to_numpy()]
+    return found
 
 
 def _values(name: str) -> tuple[str | None, ...]:

@@ -12,6 +12,9 @@ import java.util.Properties;
 public class SegmentSerDe
         extends ColumnsSerDe
 {
+    private static final String REFUSAL = "OPERATION_BLOCKED: a table of segments is not written"
+            + " -> write files anywhere, then skipbridge segment add TABLE PATH, or ALTER TABLE ... ADD SEGMENT";
+
     private ObjectInspector inspector;
 
     @Override
@@ -26,10 +29,11 @@ public class SegmentSerDe
         return inspector;
     }
 
+    /** Asked for by writers alone, before their first row: Spark then fails though there is none. */
     @Override
     public Class<? extends Writable> getSerializedClass()
     {
-        return SegmentRow.class;
+        throw new UnsupportedOperationException(REFUSAL);
     }
 
     @Override
@@ -42,6 +46,6 @@ public class SegmentSerDe
     public Writable serialize(Object row, ObjectInspector inspector)
             throws SerDeException
     {
-        throw new SerDeException("a table of segments is not written: write files anywhere, then skipbridge segment add");
+        throw new SerDeException(REFUSAL);
     }
 }

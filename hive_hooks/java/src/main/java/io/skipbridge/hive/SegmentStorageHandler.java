@@ -106,7 +106,7 @@ public class SegmentStorageHandler
 
     private static String refusal(String table)
     {
-        return "INSERT into " + table + " is refused: it is a table of segments"
+        return "OPERATION_BLOCKED: INSERT into " + table + " is refused: it is a table of segments"
                 + " -> write files anywhere, then skipbridge segment add " + table + " PATH";
     }
 
