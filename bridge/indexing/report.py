@@ -72,6 +72,7 @@ def report_index(config: Config, table: str, log: Path | None = None) -> Effecti
         if serving.clustered is not None:
             rewritten = cast(IndexSnapshot, serving.clustered.index).statistics(fields, TRINO)
         files = len(own) + len(new)
+        data, written = _data(serving, own, new)
         effects = []
         for reference in list_leaves(found.columns):
             name = ".".join(reference.path)
@@ -81,7 +82,14 @@ def report_index(config: Config, table: str, log: Path | None = None) -> Effecti
                 read = join_statistics([(known, own), (rewritten.column(reference), new)])
             effect = column_effect(name, read, files, sizes.get(name.lower(), -1), scans)
             distinct, source = distinct_values(serving, name, known)
-            effects.append(replace(effect, distinct=distinct, distinct_source=source))
+            effects.append(
+                replace(
+                    effect,
+                    distinct=distinct,
+                    distinct_source=source,
+                    data=data.get(name.lower(), -1),
+                )
+            )
         result = Effectiveness(
             table=str(found.name),
             generation=manifest.generation,
@@ -97,6 +105,7 @@ def report_index(config: Config, table: str, log: Path | None = None) -> Effecti
             clustered_files=len(new),
             replaced_files=serving.num_files - len(own),
             not_believed=tuple(serving.local.trust.not_believed()),
+            written=written,
         )
         given = advise(result, str(found.name), shlex.quote(argument(found)))
         if found.table_format == SEGMENTS:
@@ -133,6 +142,24 @@ def _read_now(serving: IndexSnapshot, listed: Listed) -> tuple[Places, Places]:
         return serving.all_ordinals, none
     replaced, new, _ = found
     return np.setdiff1d(serving.all_ordinals, ordinals[replaced]), new
+
+
+def _data(
+    serving: IndexSnapshot, own: Places, new: Places
+) -> tuple[dict[str, int], tuple[int, int] | None]:
+    """Bytes by column in the files that scans read, and the times of the oldest and newest."""
+    parts = [(serving, own)]
+    if serving.clustered is not None:
+        parts.append((cast(IndexSnapshot, serving.clustered.index), new))
+    found: dict[str, int] = {}
+    times = np.concatenate([index.modified[places] for index, places in parts])
+    for index, places in parts:
+        for name, each in index.column_bytes().items() if len(places) else ():
+            known = each[places]
+            if (known >= 0).any():
+                found[name] = found.get(name, 0) + int(known[known >= 0].sum())
+    times = times[times >= 0]
+    return found, (int(times.min()), int(times.max())) if len(times) else None
 
 
 def column_sizes(manifest: Manifest, store: IndexStore) -> dict[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import stat
 from pathlib import Path
 
@@ -23,7 +24,8 @@ from bridge.index.kinds.request import RequestedIndexes
 from bridge.indexing.report import _indexes, report_index
 from bridge.indexing.table import describe_index, index_table, show_index_to_planners
 from bridge.kernel.config import Config, Setting
-from bridge.kernel.types import BIGINT
+from bridge.kernel.types import BIGINT, STRING
+from bridge.planner.answers.system_tables import COLUMNS, system_table_rows
 from bridge.planner.predicate_log import PredicateLog, read_log
 from bridge.planner.reports.effectiveness import ColumnEffect, Effectiveness
 from bridge.planner.reports.effectiveness_text import effectiveness_text
@@ -289,3 +291,54 @@ def test_what_was_read_again_counts_once(tmp_path: Path) -> None:
     manifest = lake.store().latest()
     assert manifest is not None and len(manifest.shards) == 2
     assert [each.coverage for each in _indexes(manifest, [])] == [1.0, 0.75]
+
+
+def test_bytes_of_columns_are_those_of_the_footers(tmp_path: Path) -> None:
+    """Also after files were read again and replaced, in the report, statistics and ``$files``."""
+    lake = Lake(tmp_path, (Column("x", BIGINT), Column("s", STRING)))
+
+    def write(n: int, rows: int) -> None:
+        texts = [f"{n} {i} " * 9 for i in range(rows)]
+        age(lake.write(f"f{n}", pa.table({"x": range(rows), "s": texts})))
+
+    for n in range(5):
+        write(n, 10 + n)
+    lake.build()
+    write(2, 400)
+    (lake.path("f0").parent / "f4").unlink()
+    lake.build()
+    wanted: dict[str, dict[str, int]] = {}
+    for path in sorted(lake.path("f0").parent.glob("f*")):
+        group = pq.read_metadata(path).row_group(0)
+        wanted[path.name] = {
+            group.column(i).path_in_schema: group.column(i).total_compressed_size
+            for i in range(group.num_columns)
+        }
+    assert len(wanted) == 4
+    plan = lake.planner().plan(ScanRequest(NAME))
+    (page,) = system_table_rows(plan, "files", COLUMNS["files"])
+    row = dict(zip(COLUMNS["files"], page, strict=True))
+    told = {
+        uri.rpartition("/")[2]: {name: one["bytes"] for name, one in json.loads(bounds).items()}
+        for uri, bounds in zip(row["path"], row["bounds"], strict=True)
+    }
+    assert told == wanted
+    index = plan.view.index
+    assert index is not None
+    sizes = index.column_bytes()
+    names = [uri.rpartition("/")[2] for uri in index.paths.to_pylist()]
+    assert {n: {c: int(sizes[c][i]) for c in sizes} for i, n in enumerate(names)} == wanted
+
+
+def test_the_report_tells_bytes_of_columns_and_times_of_files(directory: Path) -> None:
+    os.utime(directory / "f000.parquet", (1.6e9, 1.6e9))
+    os.utime(directory / "f001.parquet", (1.5e9, 1.5e9))
+    build(directory)
+    found = report_index(config(), str(directory))
+    footers = [pq.read_metadata(path).row_group(0) for path in directory.glob("*.parquet")]
+    for i, name in enumerate(("day", "id", "kind", "word", "half")):
+        wanted = sum(footer.column(i).total_compressed_size for footer in footers)
+        assert columns(found)[name].data == wanted
+    assert found.written is not None and found.written[0] == 1_500_000_000_000_000
+    text = effectiveness_text(found)
+    assert "written from 2017-07-14 02:40:00 to " in text and " data " in text

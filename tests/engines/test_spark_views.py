@@ -12,7 +12,7 @@ import pytest
 import bridge
 from bridge.kernel.config import Config
 from bridge.runtime.spark_session import open_session
-from bridge.segments.commands import add, tables, views
+from bridge.segments.commands import add, indexes, tables, views
 from tests.support.exact_rows import exact_rows
 
 if TYPE_CHECKING:
@@ -80,3 +80,30 @@ def test_spark_builds_what_threads_build(session: SparkSession, tmp_path: Path) 
         assert exact_rows(scan.to_arrow()) == exact_rows(facts)
         days = scan.to_arrow()["day"].to_pylist()
         assert days == sorted(days)
+
+
+def test_directories_that_spark_wrote_are_columns(session: SparkSession, tmp_path: Path) -> None:
+    """With indexes and a view that Spark builds: NULL, escapes and types as Spark reads them."""
+    odd = "select id, if(id % 7 = 0, null, concat('a/b=%', id % 3)) as k, m, day from (" + SQL + ")"
+    rows = session.sql(odd).where("id % 5 = 0")
+    where = str(tmp_path / "facts")
+    rows.write.partitionBy("day", "k").parquet(where)
+    for path in (tmp_path / "facts").rglob("*.parquet"):
+        os.utime(path, (1.7e9, 1.7e9))
+    config, table = Config(), str(tmp_path / "t")
+    columns = [("id", "bigint"), ("m", "decimal(10,2)")]
+    tables.create_table(config, table, format="parquet", columns=columns)
+    indexes.create_index(config, table, name="m", kind="minmax", spark=session)
+    views.create_view(config, table, name="v", columns=["id"], sort_by=["id"], spark=session)
+    add.add_segment(config, table, paths=[where], spark=session)
+    found = tables.describe(config, table)["partition_columns"]
+    assert [(c["name"], c["type"]) for c in found] == [("day", "date"), ("k", "string")]
+    told = session.read.schema("id bigint, m decimal(10,2), day date, k string").parquet(where)
+    for condition in ("id < 90", "k IS NULL", "k = 'a/b=%1'", "day > date '2024-02-01'"):
+        wanted = sorted(tuple(r) for r in told.where(condition).select("id", "day").collect())
+        for names in (["id", "day"], ["id", "day", "m"]):  # of the view, and of the facts
+            scan = bridge.connect().table(table).scan(condition, columns=names)
+            mine = [(r["id"], r["day"]) for r in scan.to_arrow().to_pylist()]
+            assert sorted(mine) == wanted and wanted
+            report = scan.explain()
+            assert report.files_kept < len(list((tmp_path / "facts").rglob("*.parquet")))

@@ -173,9 +173,11 @@ class TableIndex:
 
         Args:
             form: ``long`` has a row for each file and column: ``path``, ``column``, ``min`` and
-                ``max`` as text, ``nulls``, ``nans``, ``rows``, ``exact``. ``wide`` has a row for
-                each file: ``path``, ``rows``, and for each column ``<name>.min`` and ``<name>.max``
-                in its own type, ``<name>.nulls``, ``<name>.nans`` and ``<name>.exact``.
+                ``max`` as text, ``nulls``, ``nans``, ``rows``, ``exact``, ``bytes`` of the column
+                in the file, and ``modified``, the time of the file. ``wide`` has a row for each
+                file: ``path``, ``rows``, ``modified``, and for each column ``<name>.min`` and
+                ``<name>.max`` in its own type, ``<name>.nulls``, ``<name>.nans``,
+                ``<name>.exact`` and ``<name>.bytes``.
             columns: names, those of fields with dots (``st.a``); None takes all.
 
         NULL is not known. An exact bound is a value of the file; another one (a long text that was

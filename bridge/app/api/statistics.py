@@ -35,6 +35,8 @@ _LONG = pa.schema(
         ("nans", pa.int64()),
         ("rows", pa.int64()),
         ("exact", pa.bool_()),
+        ("bytes", pa.int64()),
+        ("modified", pa.timestamp("us", "UTC")),
     ]
 )
 
@@ -55,12 +57,18 @@ def index_statistics(
         # One fetch for all columns: fetching each of them alone takes quadratic time.
         snapshot.prefetch([leaves[name].path for name in wanted])
         known = snapshot.statistics(fields, TRINO)
-        parts = {name: _columns(known.column(leaves[name]), leaves[name].type, snapshot.num_files)
-                 for name in wanted}  # fmt: skip
+        held = snapshot.column_bytes()
+        nothing = np.full(snapshot.num_files, -1, np.int64)
+        parts = {
+            name: _columns(known.column(leaves[name]), leaves[name].type, snapshot.num_files)
+            | {"bytes": _known_counts(held.get(name.lower(), nothing))}
+            for name in wanted
+        }
+        modified = _known_counts(snapshot.modified).cast(pa.timestamp("us", "UTC"))
     paths = snapshot.paths.cast(pa.string())
     rows = _known_counts(snapshot.rows)
     if form == "wide":
-        arrays = {"path": paths, "rows": rows}
+        arrays = {"path": paths, "rows": rows, "modified": modified}
         for name, part in parts.items():
             arrays |= {f"{name}.{key}": values for key, values in part.items()}
         return pa.table(arrays)
@@ -69,9 +77,11 @@ def index_statistics(
         spelled = pa.repeat(pa.scalar(name), len(paths))
         texts = {key: _text(part[key]) for key in ("min", "max")}
         tables.append(
-            pa.table({"path": paths, "column": spelled, "rows": rows, **part, **texts}).select(
-                _LONG.names
-            )
+            pa.table(
+                {"path": paths, "column": spelled, "rows": rows, "modified": modified}
+                | part
+                | texts
+            ).select(_LONG.names)
         )
     return pa.concat_tables([_LONG.empty_table(), *tables])
 

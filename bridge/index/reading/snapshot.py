@@ -10,6 +10,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ from bridge.index.generations.replacements import ClusteredFiles, read_replaceme
 from bridge.index.generations.store import IndexStore
 from bridge.index.kinds.opened import OpenedKind, open_kinds, payload_loader
 from bridge.index.kinds.payload import Payload
+from bridge.index.reading.column_bytes import column_bytes
 from bridge.index.reading.column_view import ColumnView, RenamedColumns
 from bridge.index.reading.local_cache import CachedIndex, CacheLimits, cache_index
 from bridge.kernel.errors import BridgeError
@@ -94,6 +96,7 @@ class IndexSnapshot:
         self._ranges: dict[str, Int64] | None = None
         self._directories: dict[str, str] | None = None
         self._load_sample: Callable[[], Payload] | None = None
+        self._load_bytes: Callable[[], Mapping[str, Int64]] = dict
         self._sample: Mapping[str, ColumnSample] | None = None
         self._lock = threading.Lock()
 
@@ -114,6 +117,7 @@ class IndexSnapshot:
         compiled = cache_index(manifest, store, Path(cache_dir), limits)
         opened = cls(manifest, compiled)
         opened.kinds = open_kinds(manifest, compiled, store)
+        opened._load_bytes = partial(column_bytes, manifest, store)
         if any(shard.payload(SIGNATURE) is not None for shard in manifest.shards):
             opened._load_sample = payload_loader(manifest, compiled, store, SIGNATURE, SCHEMA)
         if manifest.clustering is not None:
@@ -193,6 +197,13 @@ class IndexSnapshot:
             IndexCorrupt, StorageFailure, StorageFull.
         """
         self._columns.prefetch(paths)
+
+    def column_bytes(self) -> Mapping[str, Int64]:
+        """See `bridge.index.reading.column_bytes`; read anew with each call, by ordinal.
+
+        Errors: IndexCorrupt, StorageFailure.
+        """
+        return self._load_bytes()
 
     def paths_at(self, ordinals: Int64) -> pa.Array:
         """Canonical URIs of some files."""

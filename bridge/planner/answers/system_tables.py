@@ -7,7 +7,8 @@ files are never held as objects at once.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ import numpy as np
 from bridge.expression.format import format_value
 from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import ColumnStatistics, Mask
-from bridge.kernel.errors import InvalidRequest, ReadVersionUnsupported
+from bridge.index.reading.snapshot import IndexSnapshot
+from bridge.kernel.errors import BridgeError, InvalidRequest, ReadVersionUnsupported
 from bridge.kernel.types import Type
 from bridge.planner.scan_plan import ScanPlan
 from bridge.table.slices import Int64Array, SliceBatch
@@ -23,6 +25,8 @@ from bridge.table.snapshot import HasSegments, HasTimeline, timeline_of
 
 _PIECE = 10_000
 _MAX_BOUNDS = 200
+_MOST_BYTES = 200_000
+"""Files of an index, at most, of which bytes by column are told."""
 Rows = list[list[Any]]
 """One list per column."""
 COLUMNS: dict[str, tuple[str, ...]] = {
@@ -102,12 +106,43 @@ def system_table_rows(plan: ScanPlan, kind: str, wanted: Collection[str]) -> Ite
 
 
 def _files(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
+    held = _ColumnBytes()
     for whole in plan.batches():
         for begin in range(0, len(whole), _PIECE):
-            yield _file_rows(plan, whole.slice(begin, min(begin + _PIECE, len(whole))), wanted)
+            piece = whole.slice(begin, min(begin + _PIECE, len(whole)))
+            yield _file_rows(plan, piece, wanted, held)
 
 
-def _file_rows(plan: ScanPlan, batch: SliceBatch, wanted: frozenset[str]) -> Rows:
+class _ColumnBytes:
+    """Bytes of columns by index, read once for all pieces. A damaged index tells none."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Mapping[str, Int64Array]] = {}
+
+    def of(self, batch: SliceBatch, column: str) -> list[int | None]:
+        """Bytes of a column in each file; None: not known."""
+        index = batch.index
+        if not isinstance(index, IndexSnapshot):
+            return [None] * len(batch)
+        if id(index) not in self._known:
+            self._known[id(index)] = self._read(index)
+        sizes = self._known[id(index)].get(column.lower())
+        if sizes is None:
+            return [None] * len(batch)
+        held = np.where(batch.ordinals >= 0, sizes[batch.ordinals], -1)
+        return [None if size < 0 else size for size in held.tolist()]
+
+    def _read(self, index: IndexSnapshot) -> Mapping[str, Int64Array]:
+        if index.num_files > _MOST_BYTES:
+            return {}
+        with suppress(BridgeError):
+            return index.column_bytes()
+        return {}
+
+
+def _file_rows(
+    plan: ScanPlan, batch: SliceBatch, wanted: frozenset[str], held: _ColumnBytes
+) -> Rows:
     files, known = batch.files, plan.context.statistics(batch)
     names = [p.name for p in batch.partitions]
     logs, log_bytes = _logs(batch)
@@ -123,7 +158,7 @@ def _file_rows(plan: ScanPlan, batch: SliceBatch, wanted: frozenset[str]) -> Row
         [None if t < 0 else t // 1000 for t in files.modified.tolist()],
         [None if n < 0 else n for n in known.rows.tolist()],
         (batch.ordinals >= 0).tolist(),
-        _bounds(plan, batch) if "bounds" in wanted else [None] * len(files),
+        _bounds(plan, batch, held) if "bounds" in wanted else [None] * len(files),
         logs.tolist(),
         log_bytes.tolist(),
         commits,
@@ -142,8 +177,8 @@ def _logs(batch: SliceBatch) -> tuple[Int64Array, Int64Array]:
     return batch.logs.counts, np.diff(before[batch.logs.offsets])
 
 
-def _bounds(plan: ScanPlan, batch: SliceBatch) -> list[str | None]:
-    """For each file a JSON object: min, max and NULL count by column, as far as known."""
+def _bounds(plan: ScanPlan, batch: SliceBatch, held: _ColumnBytes) -> list[str | None]:
+    """For each file a JSON object: min, max, NULL count and bytes by column, as far as known."""
     found: list[dict[str, dict[str, Any]]] = [{} for _ in range(len(batch))]
     known = plan.context.statistics(batch)
     for column in plan.table.columns[:_MAX_BOUNDS]:
@@ -155,8 +190,9 @@ def _bounds(plan: ScanPlan, batch: SliceBatch) -> list[str | None]:
         lows = _values(statistics, column.type, lower=True)
         highs = _values(statistics, column.type, lower=False)
         nulls = statistics.null_count.tolist()
-        for row, low, high, null in zip(found, lows, highs, nulls, strict=True):
-            entry = {"min": low, "max": high, "nulls": None if null < 0 else null}
+        sizes = held.of(batch, column.name)
+        for row, low, high, null, size in zip(found, lows, highs, nulls, sizes, strict=True):
+            entry = {"min": low, "max": high, "nulls": None if null < 0 else null, "bytes": size}
             told = {name: value for name, value in entry.items() if value is not None}
             if told:
                 row[column.name] = told

@@ -50,6 +50,7 @@ class ColumnEffect:
         asked: number of logged scans with a predicate on it, by operator.
         distinct: estimate of its distinct values, as the optimiser gets it; None if unknown.
         distinct_source: ``sketch``, ``sample`` or ``bounds``.
+        data: bytes of its values in the files, as far as they are known; -1: of no file.
     """
 
     name: str
@@ -63,6 +64,7 @@ class ColumnEffect:
     asked: Mapping[str, int]
     distinct: float | None = None
     distinct_source: str | None = None
+    data: int = -1
 
     def uses(self, operators: frozenset[str]) -> int:
         return sum(count for op, count in self.asked.items() if op in operators)
@@ -117,6 +119,8 @@ class Effectiveness:
         unknown_files: files of the table that are new or changed since the build.
         failed_files: files of the table that could not be read when they were indexed.
         not_believed: writers of whose statistics some stay unknown.
+        written: times of the oldest and the newest file, in microseconds since the epoch; None: of
+            no file.
     """
 
     table: str
@@ -133,6 +137,7 @@ class Effectiveness:
     clustered_files: int = 0
     replaced_files: int = 0
     not_believed: tuple[NotBelieved, ...] = ()
+    written: tuple[int, int] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

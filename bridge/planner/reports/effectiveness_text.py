@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from bridge.planner.reports.effectiveness import Effectiveness
 from bridge.planner.reports.text import count_files, human_bytes
 
 _COLUMNS = (
-    *("column", "known", "files a value", "most", "value", "1 %", "10 %", "size"),
+    *("column", "known", "files a value", "most", "value", "1 %", "10 %", "size", "data"),
     *("distinct values", "asked"),
 )
 
@@ -22,6 +24,7 @@ def effectiveness_text(found: Effectiveness) -> str:
         f"{found.table} @ generation {found.generation}   {count_files(found.files)}{clustered}"
         f"{unknown}, "
         f"{human_bytes(found.size)}, {_age(found.age_seconds)} old, {found.scans} logged scans",
+        *_written(found),
         "",
     ]
     rows: list[tuple[str, ...]] = [_COLUMNS]
@@ -33,6 +36,7 @@ def effectiveness_text(found: Effectiveness) -> str:
             str(c.deepest),
             *(_percent(k) for k in c.keeps),
             human_bytes(c.size),
+            "-" if c.data < 0 else human_bytes(c.data),
             "-" if c.distinct is None else f"~{c.distinct:,.0f} ({c.distinct_source})",
             ", ".join(f"{op} {n}x" for op, n in c.asked.items()) or "-",
         )
@@ -65,6 +69,14 @@ def effectiveness_text(found: Effectiveness) -> str:
         if advice.how:
             lines.append(f"  -> {advice.how}")
     return "\n".join(lines)
+
+
+def _written(found: Effectiveness) -> list[str]:
+    if found.written is None:
+        return []
+    times = (datetime.fromtimestamp(micros / 1e6, UTC) for micros in found.written)
+    oldest, newest = (time.strftime("%Y-%m-%d %H:%M:%S") for time in times)
+    return [f"its files were written from {oldest} to {newest} UTC"]
 
 
 def _table(rows: list[tuple[str, ...]]) -> list[str]:

@@ -247,8 +247,14 @@ def test_statistics_are_the_files_own_bounds(tmp_path: Path, session: bridge.Ses
     assert wide.schema.field("i.min").type == pa.int16()
     long = table.index.statistics(columns=["I", "n.a"])
     assert long.column_names == [
-        "path", "column", "min", "max", "nulls", "nans", "rows", "exact"
-    ]  # fmt: skip
+        *("path", "column", "min", "max", "nulls", "nans", "rows", "exact", "bytes", "modified")
+    ]
+    assert min(first["i.bytes"], first["n.a.bytes"]) > 0 and second["s.bytes"] is None
+    assert (
+        sum(v for k, v in first.items() if k.endswith(".bytes"))
+        < (root / "a.parquet").stat().st_size
+    )
+    assert first["modified"].timestamp() == (root / "a.parquet").stat().st_mtime_ns // 1000 / 1e6
     assert long.slice(0, 2).select(["column", "min", "max"]).to_pylist() == [
         {"column": "i", "min": "1", "max": "3"},
         {"column": "i", "min": "9", "max": "9"},
