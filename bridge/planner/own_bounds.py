@@ -11,8 +11,11 @@ from bridge.expression.prune import prune
 from bridge.expression.residual import references
 from bridge.expression.statistics import Mask
 from bridge.index.kinds.kind import Ordinals
+from bridge.index.reading.snapshot import IndexSnapshot
 from bridge.kernel.errors import BridgeError
 from bridge.kernel.types import Semantics
+from bridge.planner.reports.report import IndexNotUsed, Remedy
+from bridge.storage.port import FileTable
 from bridge.table.slices import SliceBatch
 from bridge.table.snapshot import OwnBounds
 
@@ -34,8 +37,18 @@ class OwnBoundsIndex:
         return self._bounds.source
 
     @property
+    def num_files(self) -> int:
+        return self._bounds.num_files
+
+    @property
     def problem(self) -> BridgeError | None:
         return self._bounds.problem
+
+    def not_used(self) -> tuple[IndexNotUsed, ...]:
+        """Why nothing is known, for reports."""
+        if (problem := self.problem) is None:
+            return ()
+        return (IndexNotUsed(self.name, problem.code, problem.message, Remedy(text=problem.hint)),)
 
     def columns(self, predicate: BoundExpression) -> tuple[str, ...]:
         """Columns of the predicate for which there are bounds."""
@@ -59,12 +72,21 @@ class OwnBoundsIndex:
         """
         if isinstance(predicate, BoundTrue):
             return None
-        if predicate not in self._never:
-            self._never[predicate] = prune(predicate, self._bounds, self._semantics).never
+        never = self._over_all(predicate)
         files, ordinals, merged = batch.files, batch.ordinals, batch.merged
         if positions is not None:
             files, ordinals = files.take(positions), ordinals[positions]
             merged = None if merged is None else merged[positions]
         places = self._bounds.match(files)
-        keep: Mask = ~self._never[predicate][places] | (places < 0) | (ordinals >= 0)
+        keep: Mask = ~never[places] | (places < 0) | (ordinals >= 0)
         return keep if merged is None else keep | merged
+
+    def excluded(self, predicate: BoundExpression, index: IndexSnapshot | None) -> FileTable:
+        """The base files that hold no matching row, without those that our index knows."""
+        files = self._bounds.files.filter(self._over_all(predicate))
+        return files if index is None else files.filter(index.match(files) < 0)
+
+    def _over_all(self, predicate: BoundExpression) -> Mask:
+        if predicate not in self._never:
+            self._never[predicate] = prune(predicate, self._bounds, self._semantics).never
+        return self._never[predicate]

@@ -1,4 +1,4 @@
-"""Tells a hook in Hive which tables have an index that can leave out files."""
+"""Tells a hook in Hive of which tables an index, or their format itself, can leave out files."""
 
 from __future__ import annotations
 
@@ -74,9 +74,7 @@ class IndexedTables:
         """The table's canonical URI; None if nothing may be left out of it."""
         try:
             table = self._planner.table(name)
-            if not self._is_hooked(table):
-                return None
-            return table.location if self._planner.views.view(table).index is not None else None
+            return table.location if self._has_index(table) else None
         except LimitExceeded:  # tells nothing of the table
             raise
         except BridgeError as error:
@@ -86,14 +84,18 @@ class IndexedTables:
             log.warning("%s is left to Hive", name, exc_info=True)
             return None
 
-    def _is_hooked(self, table: CatalogTable) -> bool:
-        """Whether some class leaves out files of such a table."""
+    def _has_index(self, table: CatalogTable) -> bool:
+        """Whether some class leaves out files of such a table, and something is known of them."""
+        own = None
         if table.table_format == DIRECTORY:
             classes = file_formats()[table.format].hive
-            return classes is not None and classes.hook is not None
-        if table.input_format not in table_hooks():
-            return False
-        return self._planner.written_files(table) is not None
+            hooked = classes is not None and classes.hook is not None
+        else:
+            hooked = table.input_format in table_hooks()
+            written = self._planner.written_files(table) if hooked else None
+            hooked = written is not None
+            own = None if written is None else written.own_bounds
+        return hooked and (own is not None or self._planner.views.view(table).index is not None)
 
 
 def _table_name(text: str) -> TableName:

@@ -153,6 +153,11 @@ class OwnBounds(Protocol):
     @property
     def num_files(self) -> int: ...
 
+    @property
+    def files(self) -> FileTable:
+        """The files of `column`; one that is not there has no path."""
+        ...
+
     def column(self, reference: BoundReference) -> ColumnStatistics | None:
         """Bounds of a column in all files; None: nothing is known, or not yet."""
         ...
@@ -394,10 +399,12 @@ class WrittenFiles:
     Attributes:
         logs: of logs too: a row after merging is a row of the base file or of one log.
         names: of the columns, as the table spells them. Its readers may miss other spellings.
+        own_bounds: what the format itself knows of the newest base files; None: nothing.
     """
 
     logs: bool
     names: frozenset[str]
+    own_bounds: OwnBounds | None = None
 
 
 @runtime_checkable

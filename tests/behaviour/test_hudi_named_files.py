@@ -7,31 +7,58 @@ version the reader reads; a log only where merged rows are rows that were writte
 from __future__ import annotations
 
 import json
+import random
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
+from bridge.expression.nodes import BoundReference
 from bridge.expression.parsing.text import parse_where
+from bridge.expression.statistics import ColumnStatistics
 from bridge.indexing.table import index_table
 from bridge.kernel.config import Config, Setting
 from bridge.kernel.errors import UnsupportedTable
+from bridge.kernel.threads import Threads
 from bridge.kernel.types import HIVE
 from bridge.planner.answers.skippable_files import list_skippable_files
+from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest
 from bridge.runtime.compose import planner_of, resolve, storage_of
+from bridge.service.indexed_tables import IndexedTables
 from bridge.service.skippable_files import encode_skippable_files
+from bridge.table.hudi.files import column_bounds
+from bridge.table.hudi.files.column_bounds import HudiBounds
 from bridge.table.hudi.files.file_system_view import FileSystemView
-from tests.support.hudi_fixtures import HudiFixture, hudi_fixtures
+from bridge.table.model import CatalogTable
+from bridge.table.registry import table_hooks
+from tests.support.hudi_fixtures import BUNDLES, HudiFixture, hudi_fixtures
+from tests.tiers import examples, seed
 
 
-def named(root: Path, condition: str) -> set[str]:
-    """Names of files, without the directories."""
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is, these queries wait for Hudi's bounds."""
+    monkeypatch.setattr(column_bounds, "_PATIENCE", 300.0)
+
+
+def opened(root: Path) -> tuple[Planner, CatalogTable]:
     config = Config({"planner.cache_dir": Setting(str(root.parent / "cache"), "test")})
     storage = storage_of(config)
     catalog, name = resolve(config, str(root), storage)
     planner = planner_of(config, catalog, storage)
-    table = planner.table(name)
-    request = ScanRequest(name, parse_where(condition, "hive")[0], semantics=HIVE, engine="hive")
+    return planner, planner.table(name)
+
+
+def named(root: Path, condition: str) -> set[str]:
+    """Names of files, without the directories."""
+    planner, table = opened(root)
+    request = ScanRequest(
+        table.name, parse_where(condition, "hive")[0], semantics=HIVE, engine="hive"
+    )
     view = planner.views.view(table)
     found = list_skippable_files(table, view, request, planner.written_files(table))
     sent = encode_skippable_files(found, ())
@@ -135,3 +162,79 @@ def test_files_of_tables_whose_columns_were_renamed_are_not_named(tmp_path: Path
     root = indexed(fixture, tmp_path)
     with pytest.raises(UnsupportedTable, match="renamed"):
         named(root, "title = 'n1'")
+
+
+@pytest.mark.parametrize("bundle", BUNDLES)
+def test_before_an_index_exists_files_are_named_by_hudis_own_bounds(
+    bundle: str, tmp_path: Path
+) -> None:
+    (fixture,) = hudi_fixtures(bundle=bundle, names=["cow_metadata"])
+    root = fixture.unpack(tmp_path)
+    every = {s.base_file for s in fixture.answers().slices}
+    assert named(root, "id > 100") == every and len(every) == 2
+    assert len(named(root, "id = 1")) == len(named(root, "name = 'n4'")) == 1
+    assert not named(root, "id IS NULL") and not named(root, "price > 100")
+    assert not named(root, "id = 1 AND id = 2"), "a contradiction says nothing of any one file"
+
+
+@pytest.mark.parametrize("bundle", ["0.15.0", "1.2.0"])
+def test_of_a_slice_with_logs_at_most_the_base_file_is_named(bundle: str, tmp_path: Path) -> None:
+    (fixture,) = hudi_fixtures(bundle=bundle, names=["mor_statistics"])
+    found = named(fixture.unpack(tmp_path), "n > 100000")
+    alone = {s.base_file for s in fixture.answers().slices if not s.logs}
+    assert found and found <= alone
+
+
+def test_our_own_index_wins_where_it_knows_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (fixture,) = hudi_fixtures(bundle="1.2.0", names=["cow_metadata"])
+    root = indexed(fixture, tmp_path)
+    told = HudiBounds.column
+    asked = []
+
+    def column(self: HudiBounds, reference: BoundReference) -> ColumnStatistics | None:
+        asked.append(found := told(self, reference))
+        if found is None:
+            return None
+        wrong = np.full(len(found.lower), 10_000, np.int64)
+        return replace(found, lower=wrong, upper=wrong)
+
+    monkeypatch.setattr(HudiBounds, "column", column)
+    assert len(named(root, "id = 1")) == 1 and any(asked)
+
+
+LAW = [f for n in ("cow_statistics", "mor_statistics") for f in hudi_fixtures(names=[n])]
+
+
+@pytest.mark.parametrize("fixture", LAW, ids=lambda f: f.id)
+def test_no_named_file_holds_a_matching_row(fixture: HudiFixture, tmp_path: Path) -> None:
+    """Hudi's own bounds alone; each named file is read whole, by PyArrow."""
+    root = fixture.unpack(tmp_path)
+    luck, skipped = random.Random(seed(41)), 0
+    paths = {p.name: p for p in root.rglob("*.parquet") if ".hoodie" not in p.parts}
+    held = {name: pq.ParquetFile(path).read(["n", "l"]) for name, path in paths.items()}
+    for _ in range(examples(6, 30, 300)):
+        column = luck.choice(("n", "l"))
+        known = [v for t in held.values() for v in t[column].to_pylist() if v is not None]
+        value, op = luck.choice(known), luck.choice(("=", "<", ">", "<=", ">=", "<>"))
+        found = named(root, f"{column} {op} {value}")
+        skipped += len(found)
+        compare = {"=": pc.equal, "<": pc.less, ">": pc.greater, "<>": pc.not_equal}
+        compare |= {"<=": pc.less_equal, ">=": pc.greater_equal}
+        for name in found:
+            assert not pc.any(compare[op](held[name][column], value)).as_py(), (name, op, value)
+    assert skipped
+
+
+@pytest.mark.parametrize(("name", "told"), [("cow_metadata", True), ("cow_upserts", False)])
+def test_the_hook_is_told_of_a_table_with_bounds_of_its_own(
+    name: str, told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = hudi_fixtures(bundle="1.2.0", names=[name])[0].unpack(tmp_path)
+    planner, table = opened(root)
+    registered = replace(table, input_format=next(iter(table_hooks())))
+    monkeypatch.setattr(planner, "table", lambda name: registered)
+    with Threads(1, "test") as pool:
+        found = IndexedTables(pool, planner).among([str(table.name)])
+    assert found.locations == ({str(table.name): table.location} if told else {})

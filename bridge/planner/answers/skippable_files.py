@@ -5,7 +5,8 @@ of exactly that file (path, size, time) proves that none of its rows satisfies t
 reader skips a file only if all three agree with its own listing, so the index need not be fresh:
 files that are not indexed, or indexed in another state, are read. Of a table format that does not
 record times the path and size suffice, and logs are named like base files: the reader leaves out a
-slice only if all of its files are named.
+slice only if all of its files are named. Base files that our index does not know are named by what
+the format itself knows of them.
 
 Files whose meaning the table declares (CSV, JSON) are named only if their entries were made under
 the very declaration that the query reads them with. The query tells it: it may be newer than the
@@ -26,16 +27,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.expression.bind import bind
-from bridge.expression.nodes import BoundFalse, BoundReference
+from bridge.expression.nodes import BoundExpression, BoundFalse, BoundReference
 from bridge.expression.residual import keep_decided
+from bridge.expression.statistics import Mask
 from bridge.formats.lines.recipe import Recipe
 from bridge.index.reading.snapshot import IndexSnapshot
-from bridge.kernel.types import Field, Kind
+from bridge.kernel.types import Field, Kind, Semantics
 from bridge.planner.file_pruner import FilePruner, failed_indexes
 from bridge.planner.index_view import IndexView, argument
+from bridge.planner.own_bounds import OwnBoundsIndex
 from bridge.planner.partitions import select_partitions
 from bridge.planner.reports.report import IndexNotUsed
 from bridge.planner.request import ScanRequest
+from bridge.storage.port import FileTable, join_tables
 from bridge.table.model import CatalogTable
 from bridge.table.registry import DIRECTORY
 from bridge.table.snapshot import WrittenFiles
@@ -92,16 +96,61 @@ def list_skippable_files(
     keys = [Field(c.name, c.type) for c in table.partition_keys]
     columns = [Field(c.name, c.type) for c in table.columns]
     predicate = bind(request.predicate, columns, keys, request.semantics)
-    index = view.index
-    if index is None:
-        return SkippableFiles(not_used=view.not_used)
-    if isinstance(predicate, BoundFalse):
+    index, own = view.index, None
+    if written is not None and written.own_bounds is not None:
+        own = OwnBoundsIndex(written.own_bounds, request.semantics)
+    if isinstance(predicate, BoundFalse) or (index is None and own is None):
         # A contradiction says nothing of any one file.
-        return SkippableFiles(view.generation)
+        return SkippableFiles(view.generation, not_used=view.not_used)
+    known, not_used = 0, view.not_used
+    excluded: list[tuple[str, FileTable]] = []
+    if index is not None:
+        listed = _listed(table, index, predicate, request.semantics, recipe)
+        known = int(np.count_nonzero(listed))
+        read_as_stored = _any if written is None else partial(_as_stored, index, written.names)
+        data = keep_decided(predicate, lambda c: not c.partition and read_as_stored(c))
+        left = np.flatnonzero(listed & index.trusted)
+        if written is not None and not written.logs:
+            left = left[~_hidden(index.paths_at(left))]
+        pruner = FilePruner(table, index, request.semantics)
+        for each in pruner.indexes:
+            if not len(left) or not each.concerns(data):
+                continue
+            keep = pruner.keep_files(left, data, each)
+            if keep is not None and not keep.all():
+                excluded.append((each.name, _files_at(index, left[~keep])))
+                left = left[keep]
+        not_used += tuple(failed_indexes(pruner.indexes, argument(table)))
+    if own is not None:
+        found = own.excluded(keep_decided(predicate, lambda c: not c.partition), index)
+        if len(found):
+            excluded.append((own.name, found))
+        known = max(known, own.num_files)
+        not_used += own.not_used()
+    files = join_tables([files for _, files in excluded])
+    return SkippableFiles(
+        view.generation,
+        known=known,
+        paths=files.paths,
+        sizes=files.sizes,
+        modified=files.modified,
+        by_index=tuple((name, len(files)) for name, files in excluded),
+        not_used=not_used,
+    )
+
+
+def _listed(
+    table: CatalogTable,
+    index: IndexSnapshot,
+    predicate: BoundExpression,
+    semantics: Semantics,
+    recipe: Recipe | None,
+) -> Mask:
+    """The indexed files of the query's partitions, without those that it reads in another way."""
     listed = np.ones(index.num_files, np.bool_)
-    if keys:
+    if table.partition_keys:
         names = list(dict.fromkeys(name for owners in index.owners for name in owners))
-        kept = select_partitions(names, table.partition_keys, predicate, request.semantics)
+        kept = select_partitions(names, table.partition_keys, predicate, semantics)
         if len(kept.names) < len(names):
             wanted = set(kept.names)
             held = [not wanted.isdisjoint(owners) for owners in index.owners]
@@ -111,32 +160,11 @@ def list_skippable_files(
     other = np.array([digest not in ("", told) for digest in index.recipes], np.bool_)
     if other.any():
         listed &= ~other[index.recipe]
-    known = int(np.count_nonzero(listed))
-    read_as_stored = _any if written is None else partial(_as_stored, index, written.names)
-    data = keep_decided(predicate, lambda c: not c.partition and read_as_stored(c))
-    left = np.flatnonzero(listed & index.trusted)
-    if written is not None and not written.logs:
-        left = left[~_hidden(index.paths_at(left))]
-    pruner = FilePruner(table, index, request.semantics)
-    excluded, by_index = [_nothing()], []
-    for each in pruner.indexes:
-        if not len(left) or not each.concerns(data):
-            continue
-        keep = pruner.keep_files(left, data, each)
-        if keep is not None and not keep.all():
-            excluded.append(left[~keep])
-            by_index.append((each.name, len(excluded[-1])))
-            left = left[keep]
-    ordinals = np.concatenate(excluded)
-    return SkippableFiles(
-        view.generation,
-        known=known,
-        paths=index.paths_at(ordinals),
-        sizes=index.sizes[ordinals],
-        modified=index.modified[ordinals],
-        by_index=tuple(by_index),
-        not_used=(*view.not_used, *failed_indexes(pruner.indexes, argument(table))),
-    )
+    return listed
+
+
+def _files_at(index: IndexSnapshot, ordinals: npt.NDArray[np.int64]) -> FileTable:
+    return FileTable(index.paths_at(ordinals), index.sizes[ordinals], index.modified[ordinals])
 
 
 def _any(reference: BoundReference) -> bool:

@@ -61,9 +61,7 @@ def _not_used(context: ScanContext) -> list[IndexNotUsed]:
         found += _unindexed(context, table)
     found += failed_indexes(context.problems(), table)
     own = context.own_bounds
-    if own is not None and own.problem is not None:
-        hint = Remedy(text=own.problem.hint)
-        found.append(IndexNotUsed(own.name, own.problem.code, own.problem.message, hint))
+    found += () if own is None else own.not_used()
     found += context.unknown.reasons()
     snapshot = context.snapshot
     if isinstance(snapshot, HasSegments):

@@ -42,7 +42,7 @@ from bridge.table.hudi.merging.reader_properties import (
     read_merged,
     repairs_times,
 )
-from bridge.table.hudi.open_tables import NEWEST, OpenTable, OpenTables, Version
+from bridge.table.hudi.open_tables import NEWEST, OpenTable, OpenTables, Version, keeps_bounds
 from bridge.table.hudi.schema.avro_schema import META_COLUMNS, avro_columns
 from bridge.table.hudi.schema.columns import KeySource, layout
 from bridge.table.hudi.snapshot import HudiSnapshot
@@ -151,6 +151,8 @@ class HudiFormat:
         if evolution is None and view.config.base_format == "parquet":
             schema_text = view.schema(version.as_of) or ""
             snapshot.own_bounds = opened.bounds(view, schema_text, slices)
+            if snapshot.own_bounds is not None:
+                snapshot.plans_without_io = False
         return snapshot
 
     def _evolution(
@@ -235,7 +237,12 @@ class HudiFormat:
                 "query it with Trino, which reads the files alone",
             )
         logs = merges_whole_records(view.config) and not repairs_times(schema)
-        return WrittenFiles(logs, frozenset(META_COLUMNS) | field_names(schema))
+        names = frozenset(META_COLUMNS) | field_names(schema)
+        bounds = None
+        if keeps_bounds(view) and view.config.base_format == "parquet":
+            slices = opened.slices(view, base_only=is_read_optimized(table, view))
+            bounds = opened.bounds(view, schema, slices)
+        return WrittenFiles(logs, names, bounds)
 
     def discover(self, location: str, storage: Storage, threads: int = 16) -> Discovered:
         opened = self._tables.get(storage, location)

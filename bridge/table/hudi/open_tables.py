@@ -123,7 +123,7 @@ class OpenTable:
         Returns:
             None if the table keeps no bounds of columns.
         """
-        if PARTITION not in view.config.metadata_partitions or not schema:
+        if not keeps_bounds(view) or not schema:
             return None
         return self._bounds.get_or_put(
             id(slices),  # which are held too, so that their id stays their own
@@ -157,6 +157,11 @@ class OpenTable:
                 found = None if suffice else file_set(self._storage, view, self._pool)
                 self._files = (view, found)
             return self._files[1]
+
+
+def keeps_bounds(view: FileSystemView) -> bool:
+    """Whether the table's own metadata has bounds of columns."""
+    return PARTITION in view.config.metadata_partitions
 
 
 def _goes_on(held: FileSystemView | None, view: FileSystemView) -> bool:

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bridge.expression.nodes import AlwaysTrue, Expression
 from bridge.formats.hudi import times
@@ -17,7 +16,7 @@ from bridge.kernel.errors import PartitionAbsent
 from bridge.storage.port import UNKNOWN_TIME, FileTable
 from bridge.table.directory.freshness import max_age
 from bridge.table.hudi.files.evolved_slices import Evolution
-from bridge.table.hudi.files.file_slices import FileSlices
+from bridge.table.hudi.files.file_slices import FileSlices, full_paths
 from bridge.table.hudi.files.file_system_view import FileSystemView
 from bridge.table.hudi.merging.reader_properties import (
     BY_ID,
@@ -107,9 +106,9 @@ class HudiSnapshot:
         self._renamed: dict[int, IndexFiles] = {}
         if evolution is not None:
             self._reader_of = self._evolved_readers(evolution)
-        self._paths = _uris(self._base, slices.base_paths)
+        self._paths = full_paths(self._base, slices.base_paths)
         self._sizes = np.where(slices.has_base, slices.base_sizes, -1)
-        self._log_paths = _uris(self._base, slices.log_paths)
+        self._log_paths = full_paths(self._base, slices.log_paths)
         self._names: dict[str, list[str]] = planned.names()
         self._registered: dict[str, Partition] | None = None
 
@@ -339,12 +338,3 @@ class HudiSnapshot:
 
 def _quoted(paths: Sequence[str]) -> str:
     return ", ".join(repr(path) for path in paths[:_NAMED])
-
-
-def _uris(base: str, paths: pa.Array) -> pa.Array:
-    """Full paths; an empty one stays empty."""
-    prefix = pa.scalar(f"{base}/", pa.large_string())
-    joined = pc.binary_join_element_wise(prefix, paths, pa.scalar("", pa.large_string()))
-    if not len(paths):
-        return pa.nulls(0, pa.large_string())
-    return pc.if_else(pc.equal(paths, ""), pa.scalar("", pa.large_string()), joined)

@@ -40,8 +40,8 @@ from bridge.formats.hudi.log_format import BlockType, Header, blocks_in_merge_or
 from bridge.formats.hudi.log_records import deletes_of
 from bridge.kernel.errors import BridgeError, FileCorrupt, LimitExceeded, UnsupportedTable
 from bridge.kernel.types import DATE, INTEGER_RANGE, Kind, Type
-from bridge.storage.port import FileTable
-from bridge.table.hudi.files.file_slices import FileSlices
+from bridge.storage.port import UNKNOWN_TIME, FileTable
+from bridge.table.hudi.files.file_slices import FileSlices, full_paths
 from bridge.table.hudi.files.file_system_view import FileSystemView
 from bridge.table.hudi.files.metadata_table import (
     list_partition,
@@ -134,11 +134,18 @@ class HudiBounds:
     def num_files(self) -> int:
         return len(self._slices)
 
+    @property
+    def files(self) -> FileTable:
+        """The base files of the slices; a slice of logs alone has no path."""
+        slices = self._slices
+        paths = full_paths(self._view.config.base, slices.base_paths)
+        return FileTable(paths, slices.base_sizes, np.full(len(slices), UNKNOWN_TIME, np.int64))
+
     def match(self, files: FileTable) -> Int64Array:
         """The place of each base file among the slices; -1 if it has none."""
         if self._places is None:
-            base, paths = self._view.config.base, self._slices.base_paths.to_pylist()
-            self._places = {f"{base}/{path}": place for place, path in enumerate(paths)}
+            paths = self.files.paths.to_pylist()
+            self._places = {path: place for place, path in enumerate(paths) if path}
         known = self._places
         return np.fromiter((known.get(p, -1) for p in files.paths.to_pylist()), np.int64)
 

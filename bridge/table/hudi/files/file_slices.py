@@ -383,3 +383,12 @@ def _ranks(texts: pa.Array) -> Int64:
 def _codes(encoded: Any) -> Int64:
     codes: Int64 = encoded.indices.to_numpy().astype(np.int64)
     return codes
+
+
+def full_paths(base: str, paths: pa.Array) -> pa.Array:
+    """Full paths; an empty one stays empty."""
+    prefix = pa.scalar(f"{base}/", pa.large_string())
+    joined = pc.binary_join_element_wise(prefix, paths, pa.scalar("", pa.large_string()))
+    if not len(paths):
+        return pa.nulls(0, pa.large_string())
+    return pc.if_else(pc.equal(paths, ""), pa.scalar("", pa.large_string()), joined)
