@@ -101,7 +101,7 @@ def _measured(count: int, broad: int, pairs: int, seconds: float) -> list[Figure
             sql = sql.replace("$middle", str(broad * 77 // 2))
             assert query("bridge", sql) == query("iceberg", sql), sql
             ours, theirs, ratio = interleaved(
-                partial(query, "bridge", sql), partial(query, "iceberg", sql), pairs, 10
+                partial(query, "bridge", sql), partial(query, "iceberg", sql), pairs, 30
             )
             note = f"Iceberg {theirs:.3f} s"
             figures += [
