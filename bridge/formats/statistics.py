@@ -46,6 +46,8 @@ class FileStatistics:
         group_rows: rows of the largest row group; None: unknown.
         shown: what reading the file has shown of its writer, see
             `bridge.index.building.evidence`; None: it was not read for that.
+        stored: what readers that find columns by name meet, as
+            `bridge.formats.parquet.stored_file.parse_stored` reads it; None: not known.
     """
 
     rows: int
@@ -54,3 +56,4 @@ class FileStatistics:
     writer: str | None = field(default=None, kw_only=True)
     group_rows: int | None = field(default=None, kw_only=True)
     shown: str | None = field(default=None, kw_only=True)
+    stored: str | None = field(default=None, kw_only=True)

@@ -17,6 +17,7 @@ import numpy as np
 import orjson
 
 from bridge.expression.parsing.calendar import format_date
+from bridge.formats.parquet.stored_file import StoredFile
 from bridge.iceberg_rest.clients import Client
 from bridge.iceberg_rest.expressions import (
     SEMANTICS,
@@ -114,7 +115,7 @@ class Plans:
     """Plans of one process; all threads share it.
 
     Args:
-        most_footers: footers that one plan reads.
+        most_footers: footers that one plan reads, of files that no index describes.
     """
 
     def __init__(self, tables: Tables, footers: Footers, most_footers: int) -> None:
@@ -239,6 +240,7 @@ class Plans:
         owners: list[int] = []
         partitions: list[tuple[int, orjson.Fragment]] = []
         believed: list[int] = []
+        stored: list[StoredFile | None] = []
         places: dict[str, int] = {}
         for batch in batches:
             _require_parquet(batch)
@@ -252,7 +254,8 @@ class Plans:
             files += batch.files.stats()
             owners += [own[i] for i in batch.partition.tolist()]
             believed += _believed(batch)
-        counts = self._counts(asked, layout, files, believed)
+            stored += _stored(batch)
+        counts = self._counts(asked, layout, files, believed, stored)
         names = list(places)
         order = sorted(range(len(files)), key=lambda i: (files[i].uri, owners[i]))
         digest = blake2b(digest_size=16)
@@ -281,15 +284,28 @@ class Plans:
         )
 
     def _counts(
-        self, asked: PlanRequest, layout: IcebergLayout, files: list[FileStat], believed: list[int]
+        self,
+        asked: PlanRequest,
+        layout: IcebergLayout,
+        files: list[FileStat],
+        believed: list[int],
+        stored: list[StoredFile | None],
     ) -> list[int]:
-        """Rows of each file; its columns are checked."""
-        read = self._footers.read(files, self._most_footers)
-        self._tables.note_schemas(asked.table, {one.schema for one in read})
-        for file, one in zip(files, read, strict=True):
-            layout.refuse(one, file.uri)
+        """Rows of each file; its columns are checked, by its footer where no index has them.
+
+        Args:
+            believed: rows by the index; -1 where it knows no certain number.
+            stored: columns by the index.
+        """
+        unknown = [file for file, one in zip(files, stored, strict=True) if one is None]
+        read = iter(self._footers.read(unknown, self._most_footers))
+        found = [next(read) if one is None else one for one in stored]
+        each = {id(one): (one, file.uri) for one, file in zip(found, files, strict=True)}
+        self._tables.note_schemas(asked.table, {one.schema for one, _ in each.values()})
+        for one, uri in each.values():  # an index has equal ones once
+            layout.refuse(one, uri)
         return [
-            one.rows if one.rows >= 0 else told for one, told in zip(read, believed, strict=True)
+            one.rows if one.rows >= 0 else told for one, told in zip(found, believed, strict=True)
         ]
 
     def _token(self, asked: PlanRequest, kept: Kept, page: int) -> str:
@@ -408,11 +424,21 @@ def _require_parquet(batch: SliceBatch) -> None:
 
 def _believed(batch: SliceBatch) -> list[int]:
     """Row counts that the index believes; -1 where it does not."""
-    if not isinstance(batch.index, IndexSnapshot):
+    if not isinstance(batch.index, IndexSnapshot) or not batch.index.num_files:
         return [-1] * len(batch)
     at = batch.ordinals
     found = np.where(at >= 0, batch.index.counted_rows[np.where(at >= 0, at, 0)], -1)
     return [int(rows) for rows in found]
+
+
+def _stored(batch: SliceBatch) -> list[StoredFile | None]:
+    """What the index has of the files' columns; None where it has nothing."""
+    if not isinstance(batch.index, IndexSnapshot) or not batch.index.num_files:
+        return [None] * len(batch)
+    at, index = batch.ordinals, batch.index
+    found = np.where(at >= 0, index.stored[np.where(at >= 0, at, 0)], -1)
+    held = index.stored_files
+    return [None if i < 0 else held[i] for i in found.tolist()]
 
 
 def _partition(

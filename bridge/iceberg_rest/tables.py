@@ -59,7 +59,8 @@ class Tables:
         with self._lock:
             met = tuple(known.met)
         if held is None or held[0] != table or held[1] != len(met):
-            files = [column for schema in met for column in schema.columns]
+            schemas = dict.fromkeys((*met, *_indexed_schemas(view)))
+            files = [column for schema in schemas for column in schema.columns]
             layout = layout_of(table, _indexed_columns(view), files)
             known.layouts.put(view.generation, (table, len(met), layout))
         else:
@@ -193,6 +194,13 @@ def _indexed_columns(view: IndexView) -> list[StoredColumn]:
         for each in view.index.stored_columns
         if each.position is None
     ]
+
+
+def _indexed_schemas(view: IndexView) -> list[StoredSchema]:
+    """Those of the indexed files, which also name what lies below lists and maps; not all."""
+    if view.index is None:
+        return []
+    return [file.schema for file in view.index.stored_files[:_MOST_SCHEMAS]]
 
 
 def _open_cost(size: int, files: int) -> int:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 import requests
 
-from bridge.formats.parquet import stored_file
+from bridge.formats.parquet import statistics, stored_file
 from bridge.formats.parquet.stored_file import StoredColumn
 from bridge.iceberg_rest import layout as layouts
 from bridge.iceberg_rest import plans
@@ -167,11 +167,23 @@ def test_a_file_whose_name_json_cannot_say(lake: Lake) -> None:
         assert answer.status_code == 400 and "UTF-8" in answer.text, answer.text
 
 
+def test_no_footer_of_an_indexed_file_is_read(lake: Lake) -> None:
+    with open_door(lake, footers=0) as door:
+        assert len(door.files()) == 10
+    for i in range(10):
+        lake.path(f"f{i}.parquet").unlink()
+    with open_door(lake, footers=0) as door:  # the files themselves are not asked for
+        assert len(door.files()) == 10
+
+
 def test_the_footers_of_one_plan_are_bounded(lake: Lake) -> None:
-    with open_door(lake, footers=3) as door:
+    for i in range(4):
+        age(lake.write(f"new{i}.parquet", {"id": [1], "name": ["x"]}), 1.0)
+    with open_door(lake, "live", footers=3) as door:
         answer = door.plan()
         assert answer.status_code == 400 and "service.http_footers" in answer.text
-        assert door.files(filter=over(85)) == {"f8.parquet", "f9.parquet"}
+        lake.path("new0.parquet").unlink()
+        assert len(door.files()) == 13
 
 
 @pytest.mark.parametrize(
@@ -510,7 +522,9 @@ def test_times_of_the_old_calendar_are_refused(
     days = pa.array([datetime.date(1800, 1, 1), DAY])
     lake = of_column(tmp_path, DATE, days)
     assert refusal(lake) == ""
-    monkeypatch.setattr(stored_file, "hybrid_calendar", lambda end: True)
+    for module in (stored_file, statistics):
+        monkeypatch.setattr(module, "hybrid_calendar", lambda end: True)
+    lake = of_column(tmp_path / "old", DATE, days)
     assert "the column odd has times of the old calendar" in refusal(lake)
     assert refusal(of_column(tmp_path / "new", DATE, days[1:])) == ""
 

@@ -10,23 +10,29 @@ calendar (9); and contradictions, such as a minimum above the maximum or more NU
 
 from __future__ import annotations
 
-import json
 import re
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bridge.formats.parquet.footer import PHYSICAL, Chunk, End, Leaf, Schema, Speller
+from bridge.formats.parquet.footer import PHYSICAL, Chunk, End, Leaf, Schema, Speller, Spelling
+from bridge.formats.parquet.stored_file import (
+    StoredFile,
+    StoredSchema,
+    hybrid_calendar,
+    old_times,
+    stored_schema,
+    stored_type,
+)
 from bridge.formats.parquet.tail import open_footer, read_tail
 from bridge.formats.parquet.writers import doubts_about, writer_of
 from bridge.formats.physical_column import PhysicalColumn, PhysicalType
 from bridge.formats.statistics import RESTS, FileStatistics, LeafStatistics
 from bridge.kernel.errors import FileCorrupt
-from bridge.kernel.types import whole_number
 from bridge.storage.port import Storage
 from bridge.storage.reading.source import is_passing
 
@@ -82,7 +88,7 @@ class FooterReader:
 
     def __init__(self) -> None:
         self._speller = Speller()
-        self._known: list[tuple[Schema, list[_Leaf]]] = []
+        self._known: list[_Described] = []
 
     def read_file(self, storage: Storage, uri: str, size: int) -> Footer:
         """Statistics of one file of ``size`` bytes.
@@ -105,7 +111,8 @@ class FooterReader:
         length = int.from_bytes(tail[-8:-4], "little")
         found = self._speller.read(tail[len(tail) - 8 - length : len(tail) - 8], uri)
         groups = found.groups
-        leaves = self._leaves(found.schema, tail, uri)
+        described = self._describe(found.schema, tail, uri)
+        leaves = described.leaves
         calendar = hybrid_calendar(found.end)
         orders = _orders(found.end, leaves)
         writer = writer_of(found.end.created_by, found.end.keys)
@@ -136,16 +143,45 @@ class FooterReader:
             starts = [chunks[0].start for _, chunks in groups] if leaves else None
         kept = calendar, groups, tail, uri
         largest = max((rows for rows, _ in groups), default=0)
-        return Footer(found.rows, starts, statistics, *kept, writer=writer, group_rows=largest)
+        stored = None if described.stored is None else described.spell(found, calendar)
+        return Footer(
+            *(found.rows, starts, statistics, *kept),
+            writer=writer,
+            group_rows=largest,
+            stored=stored,
+        )
 
-    def _leaves(self, schema: Schema, tail: bytes, uri: str) -> list[_Leaf]:
-        for known, leaves in self._known:
-            if known is schema:
-                return leaves
+    def _describe(self, schema: Schema, tail: bytes, uri: str) -> _Described:
+        for known in self._known:
+            if known.schema is schema:
+                return known
         leaves = _described(schema, open_footer(tail, uri), uri)
-        self._known.insert(0, (schema, leaves))
+        try:
+            stored = stored_schema(schema.spelled, tail, uri)
+        except FileCorrupt:  # readers by name say so themselves
+            stored = None
+        found = _Described(schema, leaves, stored)
+        self._known.insert(0, found)
         del self._known[32:]
-        return leaves
+        return found
+
+
+@dataclass(slots=True)
+class _Described:
+    """A schema as statistics need it, and as readers by name do; None: they cannot read it."""
+
+    schema: Schema
+    leaves: list[_Leaf]
+    stored: StoredSchema | None
+    _spelled: dict[tuple[str, ...], str] = field(default_factory=dict)
+
+    def spell(self, found: Spelling, calendar: bool) -> str:
+        """What `bridge.formats.parquet.stored_file.parse_stored` reads."""
+        assert self.stored is not None
+        old = old_times(self.stored, found) if calendar else ()
+        if old not in self._spelled:
+            self._spelled[old] = StoredFile(self.stored, -1, old).spell()
+        return self._spelled[old]
 
 
 def _described(schema: Schema, metadata: pq.FileMetaData, uri: str) -> list[_Leaf]:
@@ -319,19 +355,6 @@ def _order(stored: PhysicalType) -> Any:
     return None
 
 
-def hybrid_calendar(end: End) -> bool:
-    """Whether dates before 1900 may have been written in the hybrid Julian calendar."""
-    if not end.created_by.startswith(b"parquet-mr"):
-        return False
-    keys = end.keys
-    if b"org.apache.spark.legacyDateTime" in keys:
-        return True
-    if keys.get(b"writer.date.proleptic") == b"true":
-        return False
-    spark = keys.get(b"org.apache.spark.version", b"0").split(b".")[0]
-    return (whole_number(spark.decode("latin-1")) or 0) < 3
-
-
 def _describe(leaf: Leaf, stored: PhysicalType) -> _Leaf:
     if leaf.repeated or not leaf.alone:
         stored = PhysicalType(stored.physical, "repeated")
@@ -372,46 +395,3 @@ def _stored_type(column: Any) -> PhysicalType:
     if column.max_repetition_level > 0:
         return PhysicalType(column.physical_type, "repeated")
     return stored_type(column)
-
-
-def stored_type(column: Any) -> PhysicalType:
-    """The type of a pyarrow column of a footer's schema, also below lists and maps."""
-    physical = column.physical_type
-    annotation = json.loads(column.logical_type.to_json())
-    kind = annotation["Type"]
-    if kind == "None":
-        plain = {
-            "BOOLEAN": ("bool", 1),
-            "INT32": ("int", 32),
-            "INT64": ("int", 64),
-            "FLOAT": ("float", 0),
-            "DOUBLE": ("double", 0),
-            "BYTE_ARRAY": ("binary", 0),
-            "INT96": ("timestamp", 0),
-        }
-        logical, width = plain.get(physical, ("other", 0))
-        return PhysicalType(physical, logical, width)
-    if kind == "Int":
-        logical = "int" if annotation["isSigned"] else "uint"
-        return PhysicalType(physical, logical, annotation["bitWidth"])
-    if kind == "Decimal":
-        width = column.length if physical == "FIXED_LEN_BYTE_ARRAY" else 0
-        return PhysicalType(
-            physical, "decimal", width, annotation["precision"], annotation["scale"]
-        )
-    if kind == "Timestamp":
-        unit = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}.get(
-            annotation["timeUnit"], ""
-        )
-        if unit and physical == "INT64":
-            return PhysicalType(
-                physical, "timestamp", 64, unit=unit, utc=annotation["isAdjustedToUTC"]
-            )
-    simple = {
-        "String": "string",
-        "Enum": "string",
-        "JSON": "string",
-        "Date": "date",
-        "Null": "null",
-    }
-    return PhysicalType(physical, simple.get(kind, "other"))

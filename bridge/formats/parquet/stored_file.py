@@ -7,11 +7,14 @@ reads as NULL, a unit or a sign that differs as another value.
 
 from __future__ import annotations
 
+import base64
+import json
 import threading
+import zlib
 from dataclasses import dataclass
+from typing import Any
 
-from bridge.formats.parquet.footer import Speller, Spelling
-from bridge.formats.parquet.statistics import hybrid_calendar, stored_type
+from bridge.formats.parquet.footer import End, Speller, Spelling
 from bridge.formats.parquet.tail import open_footer, read_tail
 from bridge.formats.parquet.thrift_compact import (
     I32,
@@ -26,6 +29,7 @@ from bridge.formats.parquet.writers import doubts_about, writer_of
 from bridge.formats.physical_column import PhysicalType
 from bridge.kernel.bounded_cache import BoundedCache
 from bridge.kernel.errors import FileCorrupt
+from bridge.kernel.types import whole_number
 from bridge.storage.port import FileStat, Storage
 
 _DAYS_1900, _MICROS = -25_567, 86_400_000_000
@@ -73,6 +77,28 @@ class StoredFile:
     rows: int
     old: tuple[str, ...] = ()
 
+    def spell(self) -> str:
+        """All but the rows, as an index keeps it."""
+        columns = [[c.path, c.plain, _type_parts(c.type)] for c in self.schema.columns]
+        whole = json.dumps([columns, self.schema.numbered, self.old], separators=(",", ":"))
+        return base64.b64encode(zlib.compress(whole.encode())).decode()
+
+
+def parse_stored(text: str) -> StoredFile:
+    """The inverse of `StoredFile.spell`; the rows are unknown."""
+    columns, numbered, old = json.loads(zlib.decompress(base64.b64decode(text)))
+    schema = StoredSchema(
+        tuple(
+            StoredColumn(tuple(path), PhysicalType(*type), plain) for path, plain, type in columns
+        ),
+        numbered,
+    )
+    return StoredFile(schema, -1, tuple(old))
+
+
+def _type_parts(t: PhysicalType) -> list[Any]:
+    return [t.physical, t.logical, t.width, t.precision, t.scale, t.unit, t.utc]
+
 
 class StoredFileReader:
     """Reads footers; safe for threads."""
@@ -90,14 +116,14 @@ class StoredFileReader:
         length = int.from_bytes(tail[-8:-4], "little")
         spelled = speller.read(tail[len(tail) - 8 - length : len(tail) - 8], file.uri)
         raw = spelled.schema.spelled
-        schema = self._schemas.load(raw, lambda: _schema(raw, tail, file.uri))
+        schema = self._schemas.load(raw, lambda: stored_schema(raw, tail, file.uri))
         doubts = doubts_about(writer_of(spelled.end.created_by, spelled.end.keys))
-        old = _old(schema, spelled) if hybrid_calendar(spelled.end) else ()
+        old = old_times(schema, spelled) if hybrid_calendar(spelled.end) else ()
         return StoredFile(schema, -1 if doubts.rows else spelled.rows, old)
 
 
-def _old(schema: StoredSchema, spelled: Spelling) -> tuple[str, ...]:
-    """A column whose bounds show times before 1900."""
+def old_times(schema: StoredSchema, spelled: Spelling) -> tuple[str, ...]:
+    """A column whose bounds show times before 1900; empty if there is none."""
     for i, column in enumerate(schema.columns):
         floor = {"date": _DAYS_1900, "timestamp": _DAYS_1900 * _MICROS}.get(column.type.logical)
         if floor is None or column.type.physical == "INT96":
@@ -109,8 +135,21 @@ def _old(schema: StoredSchema, spelled: Spelling) -> tuple[str, ...]:
     return ()
 
 
-def _schema(raw: bytes, tail: bytes, uri: str) -> StoredSchema:
-    """The schema at the start of a footer that was parsed before."""
+def hybrid_calendar(end: End) -> bool:
+    """Whether dates before 1900 may have been written in the hybrid Julian calendar."""
+    if not end.created_by.startswith(b"parquet-mr"):
+        return False
+    keys = end.keys
+    if b"org.apache.spark.legacyDateTime" in keys:
+        return True
+    if keys.get(b"writer.date.proleptic") == b"true":
+        return False
+    spark = keys.get(b"org.apache.spark.version", b"0").split(b".")[0]
+    return (whole_number(spark.decode("latin-1")) or 0) < 3
+
+
+def stored_schema(raw: bytes, tail: bytes, uri: str) -> StoredSchema:
+    """The schema at the start of a footer that was parsed before. Errors: FileCorrupt."""
     _, at = read_count(raw, 1)
     _, count, at = read_list_head(raw, at + 1)
     elements: list[Fields] = []
@@ -208,3 +247,46 @@ def _annotated(element: Fields, converted: tuple[int, ...], logical: int) -> boo
     if optional_field(element, 6, I32, "a type") in converted:
         return True
     return logical in (optional_field(element, 10, STRUCT, "a logical type") or {})
+
+
+def stored_type(column: Any) -> PhysicalType:
+    """The type of a pyarrow column of a footer's schema, also below lists and maps."""
+    physical = column.physical_type
+    annotation = json.loads(column.logical_type.to_json())
+    kind = annotation["Type"]
+    if kind == "None":
+        plain = {
+            "BOOLEAN": ("bool", 1),
+            "INT32": ("int", 32),
+            "INT64": ("int", 64),
+            "FLOAT": ("float", 0),
+            "DOUBLE": ("double", 0),
+            "BYTE_ARRAY": ("binary", 0),
+            "INT96": ("timestamp", 0),
+        }
+        logical, width = plain.get(physical, ("other", 0))
+        return PhysicalType(physical, logical, width)
+    if kind == "Int":
+        logical = "int" if annotation["isSigned"] else "uint"
+        return PhysicalType(physical, logical, annotation["bitWidth"])
+    if kind == "Decimal":
+        width = column.length if physical == "FIXED_LEN_BYTE_ARRAY" else 0
+        return PhysicalType(
+            physical, "decimal", width, annotation["precision"], annotation["scale"]
+        )
+    if kind == "Timestamp":
+        unit = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}.get(
+            annotation["timeUnit"], ""
+        )
+        if unit and physical == "INT64":
+            return PhysicalType(
+                physical, "timestamp", 64, unit=unit, utc=annotation["isAdjustedToUTC"]
+            )
+    simple = {
+        "String": "string",
+        "Enum": "string",
+        "JSON": "string",
+        "Date": "date",
+        "Null": "null",
+    }
+    return PhysicalType(physical, simple.get(kind, "other"))

@@ -129,6 +129,16 @@ def one_chunk(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
+def encoded_texts(texts: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], list[str]]:
+    """Texts that a dictionary has, as places in the list of those used; -1 where one is missing."""
+    found = one_chunk(texts)
+    places = pc.fill_null(found.indices, -1).to_numpy(zero_copy_only=False)
+    used, compact = np.unique(places, return_inverse=True)
+    words = used[used >= 0]
+    found = found.dictionary.take(pa.array(words)).to_pylist()
+    return (compact - (len(used) - len(words))).astype(np.int32), found
+
+
 def encode_texts(texts: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], list[Any]]:
     """Texts as places in a list of distinct ones; a missing text is one of them."""
     found = pc.dictionary_encode(one_chunk(texts), null_encoding="encode")

@@ -11,7 +11,7 @@ from bridge.kernel.errors import IndexCorrupt, IndexNewer
 from bridge.storage.commit_log import checksum, seal
 
 FORMAT = "skipbridge-index"
-VERSION = 7
+VERSION = 8
 """The layout of an index: raise it with any change of what its files hold, or of what readers take
 from data files. An index of an earlier layout is not read; a build makes it anew with its settings.
 """

@@ -26,6 +26,8 @@ from bridge.formats.parquet.tables import table_from_bytes, table_to_bytes, tabl
 from bridge.formats.physical_column import encode, parse_key
 from bridge.formats.statistics import FileStatistics
 
+_TEXTS = pa.dictionary(pa.int32(), pa.large_string())
+"""Of long texts that most files share."""
 FILES = pa.schema(
     [
         pa.field("path", pa.large_string(), nullable=False),  # relative to the root, or a URI
@@ -43,6 +45,7 @@ FILES = pa.schema(
         pa.field(
             "shown", pa.large_string()
         ),  # `bridge.index.building.evidence`; null: nothing was sought
+        pa.field("stored", _TEXTS),  # `FileStatistics.stored`
     ]
 )
 COLUMNS = pa.schema(
@@ -67,8 +70,11 @@ OUTCOME = pa.schema(
         pa.field("writer", pa.large_string()),  # as in `FILES`
         pa.field("group_rows", pa.int64()),  # as in `FILES`
         pa.field("shown", pa.large_string()),  # as in `FILES`
+        pa.field("stored", _TEXTS),  # as in `FILES`
     ]
 )
+_DICTIONARY = 64 << 20
+"""Bytes of distinct texts that a file of entries has once."""
 _GROUP_ROWS = 8192
 _COLUMNS_PER_GROUP = 32
 DIRECTORY = b"skipbridge.columns"
@@ -140,7 +146,7 @@ class CollectedBuilder:
     def add(self, file: int, footer: FileStatistics, problem: str | None = None) -> None:
         """Adds the statistics of a file; ``problem``: why they are incomplete."""
         kept = footer.rows, footer.row_groups, problem, footer.writer
-        self._files.append((file, *kept, footer.group_rows, footer.shown))
+        self._files.append((file, *kept, footer.group_rows, footer.shown, footer.stored))
         for leaf in footer.leaves:
             lists = self._columns.get(leaf.key)
             if lists is None:
@@ -155,7 +161,7 @@ class CollectedBuilder:
             lists[7].append(leaf.size)
 
     def add_failure(self, file: int, problem: str) -> None:
-        self._files.append((file, -1, None, problem, None, None, None))
+        self._files.append((file, -1, None, problem, None, None, None, None))
 
     def finish(self) -> Collected:
         columns = list(zip(*self._files, strict=True)) or [()] * len(OUTCOME)
@@ -211,7 +217,12 @@ def _ascending(codes: npt.NDArray[np.int32], files: npt.NDArray[np.int64]) -> bo
 
 
 def write_files(files: pa.Table) -> bytes:
-    return table_to_bytes(files, row_group_size=1_000_000, use_dictionary=["partition", "writer"])
+    return table_to_bytes(
+        files,
+        row_group_size=1_000_000,
+        use_dictionary=["partition", "writer", "stored"],
+        dictionary_pagesize_limit=_DICTIONARY,
+    )
 
 
 def write_columns(columns: pa.Table) -> bytes:
@@ -276,7 +287,7 @@ def column_starts(columns: pa.Table) -> list[int]:
 
 
 def read_files(raw: bytes) -> pa.Table:
-    return table_from_bytes(raw).select(FILES.names).cast(FILES)
+    return table_from_bytes(raw, read_dictionary=["stored"]).select(FILES.names).cast(FILES)
 
 
 def read_columns(raw: bytes) -> pa.Table:

@@ -79,6 +79,7 @@ def _files(
             outcome["writer"],
             outcome["group_rows"],
             outcome["shown"],
+            outcome["stored"],
         ],
         schema=FILES,
     )

@@ -46,7 +46,7 @@ from bridge.formats.physical_column import (
 )
 from bridge.index.building.disk_room import BUILDING, evict, trim
 from bridge.index.building.evidence import by_writer
-from bridge.index.generations.entries import encode_texts, live_entries, one_chunk
+from bridge.index.generations.entries import encode_texts, encoded_texts, live_entries, one_chunk
 from bridge.index.generations.manifest import Manifest
 from bridge.index.generations.store import IndexStore
 from bridge.index.reading.column_file import ColumnFile, no_rows
@@ -74,7 +74,7 @@ from bridge.kernel.threads import Threads
 from bridge.storage.local_disk.local_errors import refuse_exhausted
 from bridge.storage.local_disk.mapped_file import MappedFile
 
-LAYOUT = 11
+LAYOUT = 12
 PRESENT, LOWER, UPPER, EXACT = 1, 2, 4, 8
 """Bits of a column's ``flags``: the file has the leaf; a bound is known; both occur in the file."""
 _OPEN_FILES = 64
@@ -141,6 +141,7 @@ class CachedIndex:
         columns: all columns of the generation, loaded or not.
         owners: distinct sets of owning partitions, as entries store them.
         recipes: distinct digests of how files are read; empty: a file says it itself.
+        stored: distinct texts of `FileStatistics.stored`.
         trust: what is believed of the writers of its files. Columns are stored as believed.
     """
 
@@ -158,6 +159,7 @@ class CachedIndex:
         self.files = files
         self.owners: tuple[str, ...] = tuple(meta["partitions"])
         self.recipes: tuple[str, ...] = tuple(meta["recipes"])
+        self.stored: tuple[str, ...] = tuple(meta["stored"])
         self.all_trusted: bool = meta["all_trusted"]
         self.columns = tuple(CachedColumn(parse_key(key), key) for key in meta["columns"])
         self.trust = Trust(meta["writers"], files, meta["shown"])
@@ -456,6 +458,7 @@ def _write_files(source: Source, directory: Path) -> None:
     partitions, names = encode_texts(entries.files["partition"])
     recipe, recipes = encode_texts(pc.fill_null(entries.files["recipe"], ""))
     writer, writers = encode_texts(entries.files["writer"])
+    stored, layouts = encoded_texts(entries.files["stored"])
     trusted = entries.flags("trusted")
     batch = pa.record_batch(
         {
@@ -473,6 +476,7 @@ def _write_files(source: Source, directory: Path) -> None:
             "recipe": pa.array(recipe, pa.int32()),
             "writer": pa.array(writer, pa.int32()),
             "group_rows": one_chunk(pc.fill_null(entries.files["group_rows"], -1)),
+            "stored": pa.array(stored),
         }
     )
     sizes = {"files.arrow": _put(directory / "files.arrow", batch)}
@@ -483,6 +487,7 @@ def _write_files(source: Source, directory: Path) -> None:
         "partitions": names,
         "recipes": recipes,
         "writers": writers,
+        "stored": layouts,
         "shown": (shown := by_writer(writer, entries.files["shown"])),
         "told": Trust(writers, batch, shown).told,
         "columns": sorted(keys),

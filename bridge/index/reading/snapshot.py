@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import PruningStatistics
+from bridge.formats.parquet.stored_file import StoredFile, parse_stored
 from bridge.formats.physical_column import PhysicalColumn
 from bridge.index.building.listed import owners_of
 from bridge.index.building.sample import SCHEMA, SIGNATURE, ColumnSample, column_samples
@@ -57,6 +58,7 @@ class IndexSnapshot:
             whole table are not copied.
         shared: whether a file belongs to several partitions. It is then read for each of them.
         num_failed: files that could not be read when they were indexed.
+        stored: each file's index into `stored_files`; -1 if that is not known.
         counted_rows: as ``rows``, -1 where an answer made of the number alone is not certain.
         local: the local copy of the arrays.
         kinds: the definitions other than min/max, cheapest first. Each is read on first use.
@@ -80,6 +82,7 @@ class IndexSnapshot:
         self.owners = tuple(owners_of(text) for text in compiled.owners)
         self.recipes = compiled.recipes
         self.recipe: npt.NDArray[np.int32] = files.column("recipe").to_numpy()
+        self.stored: npt.NDArray[np.int32] = files.column("stored").to_numpy()
         self.trusted: npt.NDArray[np.bool_] = files.column("trusted").to_numpy().view(np.bool_)
         # A trusted file with a problem has incomplete statistics, which are used.
         self._failed = files.column("failed").to_numpy().view(np.bool_) & ~self.trusted
@@ -95,6 +98,7 @@ class IndexSnapshot:
         self.shared = any(len(names) > 1 for names in self.owners)
         self._ranges: dict[str, Int64] | None = None
         self._directories: dict[str, str] | None = None
+        self._stored: tuple[StoredFile, ...] | None = None
         self._load_sample: Callable[[], Payload] | None = None
         self._load_bytes: Callable[[], Mapping[str, Int64]] = dict
         self._sample: Mapping[str, ColumnSample] | None = None
@@ -237,6 +241,13 @@ class IndexSnapshot:
     def stored_columns(self) -> list[PhysicalColumn]:
         """Every column of every file, as stored; one of several types is named for each."""
         return [each.column for each in self.local.columns]
+
+    @property
+    def stored_files(self) -> tuple[StoredFile, ...]:
+        """What the files say to readers that find columns by name, without rows; each once."""
+        if self._stored is None:
+            self._stored = tuple(map(parse_stored, self.local.stored))
+        return self._stored
 
     def stored_types(self, path: tuple[str, ...]) -> frozenset[str]:
         """The logical types that files have for a column, such as ``float``; case is ignored."""
