@@ -7,8 +7,9 @@ SKIPPED := $(VENV)/skipped.txt
 .PHONY: demo test test-full test-third test-parent mutations fast full checks forget-skipped nightly setup lint docs doctests unit laws engines java bench dist lock clean
 
 setup: $(READY)
+	$(if $(filter setup,$(MAKECMDGOALS)),@echo "ready in $(VENV); next: source $(VENV)/bin/activate && skipbridge doctor (or: make demo)")
 
-# One line for each large download; a failure of pip is one of the pipe.
+# One line for each large download and each step; a failure of pip is one of the pipe.
 $(READY): SHELL := /bin/bash
 $(READY): .SHELLFLAGS := -o pipefail -c
 $(READY): constraints.txt pyproject.toml
@@ -17,7 +18,8 @@ $(READY): constraints.txt pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing pinned packages into $(VENV) (450 MB, a few minutes the first time)"
 	@$(BIN)/python -m pip install --progress-bar off --disable-pip-version-check --require-hashes -r constraints.txt \
-		| { grep --line-buffered -o 'Downloading .* MB)' || true; }
+		| sed -u -n -e 's/.*\(Downloading .* MB)\).*/\1/p' -e 's/^Installing collected packages.*/unpacking them (a minute or more)/p'
+	@echo "installing skipbridge itself"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 

@@ -59,12 +59,13 @@ def explain(
 ) -> None:
     """Show the funnel of a scan: partitions -> files -> splits.
 
-    TABLE is schema.table in the metastore, or a directory of Parquet files (./flights). WHERE is
-    the condition of a query, without the keyword. No data is read, only file names, sizes and the
-    index.
+    TABLE is schema.table in the metastore, or a directory of Parquet or ORC files (./flights).
+    WHERE is the condition of a query, without the keyword. No data is read, only file names, sizes
+    and the index.
 
-    Each line of the funnel is a stage: its input, what it kept, and the columns it evaluated.
-    Lines "not used" name an index that could not prune, the reason, and the command that fixes it.
+    Each line of the funnel is a stage: its input, what it kept, and the columns it evaluated. The
+    weight of the splits is the work that they give an engine; 1.0 is that of one full split. Lines
+    "not used" name an index that could not prune, the reason, and the command that fixes it.
     A --freshness given here overrides the table's own property.
 
     \b

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -65,8 +66,13 @@ def build(
     Restart Trino. Only the coordinator calls the planner: start `skipbridge serve` beside it.
     """
     made = build_plugin(trino_version, to.absolute(), from_server, name, say, stores, hudi=hudi)
-    say("copy this directory into plugin/ of every Trino node, as `plugin build --help` says:")
     emit(str(made))
+    say(
+        "on every Trino node, instead of an older one:\n"
+        f"  rm -rf $TRINO_HOME/plugin/{name}\n"
+        f"  cp -r {shlex.quote(str(made))} $TRINO_HOME/plugin/\n"
+        "then restart Trino; `plugin build --help` shows the catalog file"
+    )
 
 
 @plugin.command("versions")

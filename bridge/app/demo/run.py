@@ -160,13 +160,13 @@ def run_demo(
         port = trino.result().port
         sides = (
             _Side("skipbridge", "bridge", True, config, 3),
-            _Side("pruning switched off", "bridge", False, config, 3),
+            _Side("nothing skipped, no partition either", "bridge", False, config, 3),
             _Side("no index, a split a file", "file_by_file", True, _config(by_file), 2),
         )
         equal = _queries(out, sides, port, say)
         took = time.monotonic() - started
         waiting = f", {waited:.0f} s of them for downloads and the connector" if waited > 1 else ""
-        say(f"done in {took:.0f} s{waiting}; stopping what was started")
+        say(f"done in {took:.0f} s after setup{waiting}; stopping what was started")
     say(_NEXT.replace("skipbridge ", f"{_program()} "))
     return 0 if equal else 1
 

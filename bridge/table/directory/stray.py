@@ -23,6 +23,8 @@ _MARKS = (
     (b"SQLite", "an SQLite database"),
 )
 _HEAD = 512
+OTHER_DELIMITERS = ";|\t:\x01"
+"""What may separate the fields of CSV, besides commas."""
 _OWN = "move it to a table of its own: a directory is read in one format"
 
 
@@ -130,15 +132,29 @@ def refuse_undescribed(storage: Storage, location: str, files: Sequence[tuple[st
         raise UnsupportedTable(
             f"{location} holds files that do not tell a table's columns: "
             f"{uri.rpartition('/')[2]} is {what}",
-            "register it: skipbridge sync DB.TABLE --location "
-            f"{shlex.quote(location)}{options(format)}; then name DB.TABLE",
+            "register it in a metastore (for trials: skipbridge metastore start): skipbridge sync "
+            f"DB.TABLE --location {shlex.quote(location)}"
+            f"{options(format, _delimiter(storage, uri, size))}; then name DB.TABLE",
         )
 
 
-def options(format: str) -> str:
+def options(format: str, delimiter: str = ",") -> str:
     """The options of ``skipbridge sync`` that a new table of a format needs."""
-    more = {"csv": " --header (or --columns 'a, b')", "text": " --columns 'a int, b string'"}
+    other = "" if delimiter == "," else f" --delimiter {shlex.quote(delimiter)}"
+    more = {
+        "csv": f"{other} --header (or --columns 'a, b')",
+        "text": " --columns 'a int, b string'",
+    }
     return f" --format {format}{more.get(format, '')}"
+
+
+def _delimiter(storage: Storage, uri: str, size: int) -> str:
+    """What seems to separate the fields of a CSV file; a comma if it is not plain to see."""
+    (head,) = storage.read_ranges(uri, [(0, min(_HEAD, size))])
+    line = head.decode("utf-8", "replace").splitlines()[0] if head else ""
+    if "," in line or not line.replace("\t", "").isprintable():
+        return ","
+    return next((mark for mark in OTHER_DELIMITERS if mark in line), ",")
 
 
 def _one(name: str) -> str:

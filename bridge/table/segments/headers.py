@@ -21,6 +21,7 @@ from bridge.kernel.types import UNKNOWN, Kind, Type
 from bridge.storage.port import FileStat, FileTable, Storage
 from bridge.storage.reading.ahead import ask_all
 from bridge.storage.reading.one_version import OneVersion
+from bridge.table.directory.stray import OTHER_DELIMITERS
 from bridge.table.infer import common_type, read_schema, type_of
 from bridge.table.segments.manifest import FileReader, Properties, SegmentColumn
 from bridge.table.segments.properties import HEADER, field_name, header_lines, split_fields
@@ -28,7 +29,6 @@ from bridge.table.segments.properties import HEADER, field_name, header_lines, s
 HEAD = 1 << 20
 """Bytes of a file in which its first line must end."""
 _UNREADABLE = "\ufffd"
-_OTHER_MARKS = ";|\t:\x01"
 _TEXT = frozenset({Kind.STRING, Kind.VARCHAR, Kind.CHAR, Kind.BINARY})
 _TIMES = frozenset({Kind.TIMESTAMP, Kind.TIMESTAMP_TZ})
 
@@ -204,7 +204,7 @@ def refuse_one_field(
     Errors: InvalidRequest; of `first_line`.
     """
     line = first_line(storage, uri, size) if len(names) == 1 else ""
-    other = next((mark for mark in _OTHER_MARKS if mark in line), None)
+    other = next((mark for mark in OTHER_DELIMITERS if mark in line), None)
     if other is not None:
         raise InvalidRequest(
             f"the first line of {uri} names one field: {line[:200]!r}",

@@ -90,6 +90,11 @@ def test_the_plugin_is_installed_by_the_words_of_the_help(
         subprocess.run(quoted, shell=True, check=True, env=os.environ | {"TRINO_HOME": str(home)})
     assert sorted(p.name for p in installed.iterdir()) == ["connector.jar", "parquet-2.jar"]
     assert [p.name for p in (home / "plugin").iterdir()] == ["skipbridge"]
+    assert [c.strip() for c in re.findall(r"^ +(?:rm|cp) .*$", built.stderr, re.MULTILINE)] == [
+        "rm -rf $TRINO_HOME/plugin/skipbridge",
+        f"cp -r {built.stdout.strip()} $TRINO_HOME/plugin/",
+    ]
+    assert "then restart Trino" in built.stderr
     # The same place in what the command prints.
     assert built.stdout.strip() == str(Path.cwd() / "skipbridge-trino" / "skipbridge")
 
@@ -335,7 +340,8 @@ def test_what_was_met_on_a_messy_lake(run: Run) -> None:
     assert "levels/root.parquet below the root" in told and "README" not in told
 
     write(Path("plain") / "2024" / "01" / "0.parquet", pa.table({"x": [1]}))
-    assert "sync --extractor" in run("explain", "./plain").stderr
+    told = run("explain", "./plain").stderr
+    assert "sync --extractor" in told and "set planner.recursive" in told
 
     write(Path("two kinds") / "a.parquet", pa.table({"x": [1]}))
     (Path("two kinds") / "b.csv").write_text("1,2\n")
@@ -344,7 +350,11 @@ def test_what_was_met_on_a_messy_lake(run: Run) -> None:
     assert "b.csv does not end as Parquet does" in done.stderr
     (Path("a csv") / "deep").mkdir(parents=True)
     (Path("a csv") / "b.csv").write_text("1,2\n")
-    assert re.search(r"--location '\S+/a csv' --format csv", run("explain", "./a csv").stderr)
+    told = run("explain", "./a csv").stderr
+    assert re.search(r"--location '\S+/a csv' --format csv --header", told)
+    assert "in a metastore (for trials: skipbridge metastore start)" in told
+    (Path("a csv") / "b.csv").write_text("id;name\n1;x\n")
+    assert "--format csv --delimiter ';' --header" in run("explain", "./a csv").stderr
 
     write(Path("t") / "0.parquet", pa.table({"x": [1]}))
     assert "-> skipbridge index build ./t\n" in run("explain", "./t", "x = 1").stdout

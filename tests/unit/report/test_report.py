@@ -149,17 +149,19 @@ def test_json_has_what_is_promised(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_ways_to_read_a_query_side_by_side() -> None:
     ways = (
         Way(EVIL, 38.4, 16, 117 << 10, 5),
-        Way("pruning switched off", 210.0, 5_000, 28 << 20, 41),
+        Way("nothing skipped, no partition either", 210.0, 5_000, 28 << 20, 41),
         Way("a split a file", 12_640.0, 428, 3 << 20, 428),
     )
     text = comparison(ways).splitlines()
     assert [line.split()[-1] for line in text[1:4]] == ["5", "41", "428"]
-    assert text[4] == (
+    assert text[0].split()[-3:] == ["data", "read*", "splits"] and "footers" in text[4]
+    assert text[5] == (
         "beside a split a file: 412 of 428 files not opened, 2.9 MiB not read, 423 splits fewer"
     )
     html = page(report(), report(), ways=[ways, ways])
     assert html.count("<table") == 4 and EVIL not in html
     assert "12.6 s" in Tags(html).text and "412 of 428 files" in Tags(html).text
+    assert text[4] in Tags(html).text
     assert page(report()).count("<table") == 1
     # Nothing was saved: nothing is claimed.
     same = Way("x", 0.0, 5, 7, 5)
