@@ -43,9 +43,8 @@ class UnknownFiles:
                 IndexNotUsed(
                     "minmax",
                     "FAILED_FILES",
-                    f"{count_files(self._failed)} could not be read when the index was built, "
-                    "perhaps because of damage; every query reads "
-                    + ("it" if self._failed == 1 else "them"),
+                    f"{count_files(self._failed)} could not be read when the index was built; "
+                    f"every query reads {'it' if self._failed == 1 else 'them'}",
                     Remedy("show", self._table, ("--failed",)),
                 )
             )

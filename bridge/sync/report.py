@@ -8,9 +8,13 @@ from itertools import groupby
 from typing import Any
 
 from bridge.kernel.errors import FileChanged
-from bridge.planner.reports.text import count_files, old_entries
+from bridge.planner.reports.text import count_files, old_entries, read_files
 
 _SHOWN = 20
+_REMEDY = (
+    "queries that read it fail -> restore it or write it again; if it holds no data, move it out "
+    "of the table"
+)
 
 
 @dataclass(slots=True)
@@ -171,7 +175,7 @@ def index_line(index: Mapping[str, Any] | None) -> str:
         return "index in step"
     return (
         f"index @ generation {index['generation']}: {count_files(index['files'])}, "
-        f"{index['read']:,} read, {old_entries(index['removed'])}"
+        f"{read_files(index['read'], len(index['failed']))}, {old_entries(index['removed'])}"
     )
 
 
@@ -225,7 +229,7 @@ def _own_warnings(report: SyncReport, shown: int) -> list[str]:
         ],
         shown,
     )
-    lines += _some([f"! unreadable: {why}" for _, why in report.unreadable], shown)
+    lines += _some([f"! unreadable: {why}; {_REMEDY}" for _, why in report.unreadable], shown)
     lines += _some([f"! {each}" for each in report.left], shown)
     lines += _some(
         [f"! left out: column {c}, whose type Hive does not have" for c in report.left_out], shown

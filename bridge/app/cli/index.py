@@ -77,12 +77,13 @@ class _Work:
         if self.output == "json":
             emit_json(report)
             return
-        from bridge.planner.reports.text import count_files, human_bytes, old_entries
+        from bridge.planner.reports.text import count_files, human_bytes, old_entries, read_files
 
         files = count_files(int(report["files"]))
         emit(
             f"{report['table']} @ generation {report['generation']}: {files}, "
-            f"{report['read']} read, {old_entries(int(report['removed']))}, "
+            f"{read_files(int(report['read']), len(report['failed']))}, "
+            f"{old_entries(int(report['removed']))}, "
             f"{human_bytes(int(report['bytes_written']))} written in {report['seconds']:.1f} s"
         )
 

@@ -260,8 +260,7 @@ def advise(found: Effectiveness, table: str, command: str) -> tuple[Advice, ...]
             Advice(
                 "failed",
                 table,
-                f"every query reads {count_files(found.failed_files)} that could not be indexed, "
-                "damaged perhaps",
+                f"every query reads {count_files(found.failed_files)} that could not be indexed",
                 f"skipbridge index show {command} --failed",
             )
         )

@@ -41,6 +41,15 @@ def count(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
+def read_files(tried: int, failed: int) -> str:
+    """How many files a build has read, in words, and how many of them could not be.
+
+    >>> read_files(2000, 0), read_files(4, 1)
+    ('2,000 read', '4 read (1 failed)')
+    """
+    return f"{tried:,} read" + (f" ({failed:,} failed)" if failed else "")
+
+
 def old_entries(n: int) -> str:
     """How many entries of an index a build has replaced or forgotten, in words.
 

@@ -150,10 +150,12 @@ def test_a_file_that_is_not_parquet(
         result = run(*command)
         assert result.exit_code == (3 if command[0] == "index" else 0), result.output
         assert f"{bad} is text; queries that read it fail" in caplog.text
+    assert "6 files, 6 read (1 failed)" in result.stdout
     listed = run("index", "show", flights, "--failed")
     assert listed.stdout.count(str(bad)) == 1 and "FILE_CORRUPT" in listed.stdout
     told = run("explain", flights, "dep_delay > 15")
     assert "6 -> 3" in told.stdout and "FAILED_FILES" in told.stdout
+    assert "when the index was built; every query reads it ->" in told.stdout
     assert "--failed" in told.stdout and "index refresh" not in told.stdout
     found = run("doctor", flights)
     assert "could not be read" in found.output and "newer" not in found.output
