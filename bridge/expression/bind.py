@@ -47,6 +47,17 @@ from bridge.kernel.types import INTEGER_RANGE, Field, Kind, NanOrder, Semantics,
 _SHOWN = 10
 
 
+class TextExpected(InvalidPredicate):
+    """A text is compared with a value of another type."""
+
+    def __init__(self, reference: BoundReference, literal: Literal) -> None:
+        super().__init__(
+            f"{_spell(reference.path)} is {reference.type}, compared with a {literal.type}",
+            "write the value in 'single quotes'",
+        )
+        self.reference, self.value = reference, literal.value
+
+
 def bind(
     expression: Expression,
     columns: Sequence[Field],
@@ -408,10 +419,7 @@ def _refuse_incomparable(reference: BoundReference, literal: Literal) -> None:
                 "write the value without quotes",
             )
     elif wanted.is_text and wanted.kind is not Kind.CHAR and not given.is_text:
-        raise InvalidPredicate(
-            f"{_spell(reference.path)} is {wanted}, compared with a {given}",
-            "write the value in 'single quotes'",
-        )
+        raise TextExpected(reference, literal)
 
 
 def _pads(reference: BoundReference, literals: tuple[Literal, ...]) -> bool:

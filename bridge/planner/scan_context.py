@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 
-from bridge.expression.bind import Scope, bind_in
+from bridge.expression.bind import Scope, TextExpected, bind_in
 from bridge.expression.fold import conjunction
 from bridge.expression.function_catalog import columns_of
 from bridge.expression.nodes import (
@@ -30,6 +30,7 @@ from bridge.planner.file_pruner import FilePruner, Index
 from bridge.planner.index_view import argument
 from bridge.planner.open_snapshots import OpenSnapshot
 from bridge.planner.own_bounds import OwnBoundsIndex
+from bridge.planner.padded_keys import padded_value
 from bridge.planner.partitions import Typed, exclude_partitions, split_by_keys
 from bridge.planner.reports.report import StageCounter
 from bridge.planner.request import ScanRequest
@@ -130,7 +131,14 @@ class ScanContext:
         scope, request = self.scope, self.request
         if request.strict and request.semantics == TRINO:  # typed text did not pass Trino's planner
             predicate = unwrap(predicate, lambda column: scope.resolve(column).type)
-        return bind_in(scope, predicate, request.semantics, strict=request.strict, dropped=lost)
+        try:
+            return bind_in(scope, predicate, request.semantics, strict=request.strict, dropped=lost)
+        except TextExpected as error:
+            names, keys = self.snapshot.partition_names(), self.table.partition_keys
+            found = padded_value(names, keys, error.reference, str(error.value).encode())
+            if found is not None:
+                error.hint = f"write {'.'.join(error.reference.path)} = '{found}'"
+            raise
 
     def resolve(self, column: str) -> BoundReference:
         """A column of the table, a partition key or a hidden column. Errors: ColumnNotFound."""

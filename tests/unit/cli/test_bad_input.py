@@ -138,6 +138,22 @@ def test_a_wire_predicate_that_is_no_json(run: Run, flights: Path) -> None:
     refused(run("explain", flights, "--wire", "{"), "INVALID_PREDICATE", "no JSON")
 
 
+def test_a_value_without_the_leading_zero_of_its_directory(
+    run: Run, flights: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The value that there is is told, in place of one with which no row is found."""
+    for month in (1, 2):
+        (flights / f"month={month}").rename(flights / f"month=0{month}")
+    refused(run("explain", flights, "month = 2"), "INVALID_PREDICATE", "write month = '02'")
+    refused(run("explain", flights, "month = 7"), "INVALID_PREDICATE", "'single quotes'")
+    for asked, told in (("'2'", True), ("'7'", False), ("'02'", False), ("'002'", True)):
+        caplog.clear()
+        done = run("explain", flights, f"dep_delay > 1 AND month = {asked}")
+        assert done.exit_code == 0, done.output
+        warned = f"no partition has month = {asked}, but there is '02'" in caplog.text
+        assert warned is told, (asked, caplog.text)
+
+
 def test_a_file_that_is_not_parquet(
     run: Run, flights: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
