@@ -46,6 +46,7 @@ from bridge.sync.schemas.file_options import FileFormatOptions, declare_files
 from bridge.sync.schemas.file_types import FileTypes, Schemas
 from bridge.sync.schemas.schema import (
     SchemaEvolution,
+    appended_lines,
     evolve,
     names_within,
     read_each,
@@ -578,8 +579,7 @@ class Comparison:
             keys = ", ".join(f"{k.name} {k.type}" for k in plan.stored.keys)
             lines = [f"+ table {self._request.name}" + (f", partitioned by {keys}" if keys else "")]
         else:
-            lines = []
-            properties = plan.table.properties
+            lines, properties = [], plan.table.properties
             if (
                 properties.get(ROOT_PROPERTY) != plan.place.root
                 or properties.get(EXTRACTOR_PROPERTY) != plan.extractor
@@ -588,8 +588,8 @@ class Comparison:
                 lines.append(f"~ table is kept by sync, extractor {plan.extractor}")
             if plan.table.location != plan.place.root:
                 lines.append(f"~ location {plan.table.location} -> {plan.place.root}")
-        types = {c.name: c.type for c in evolution.columns}
-        lines += [f"+ column {n} {types[n]}" for n in evolution.appended]
+        format = plan.table.layout.format if plan.table is not None else plan.files.format
+        lines += appended_lines(evolution, self._schemas if format == "parquet" else ())
         lines += [f"~ column {n} {old} -> {new}" for n, old, new in evolution.widened]
         if plan.table is not None and evolution.widened:
             record = plan.table.record

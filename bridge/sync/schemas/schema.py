@@ -190,6 +190,25 @@ def show(columns: Iterable[Column]) -> str:
     return ", ".join(f"{c.name} {c.type}" for c in columns)
 
 
+def appended_lines(evolution: SchemaEvolution, files: Iterable[tuple[str, pa.Schema]]) -> list[str]:
+    """A line for each new column, with what becomes of timestamps that its type does not hold.
+
+    Args:
+        files: schemas of Parquet files; those of others do not tell how exact their values are.
+    """
+    notes: dict[str, str] = {}
+    for _, schema in files:
+        for entry in schema:
+            if pa.types.is_timestamp(entry.type) and entry.type.tz is not None:
+                notes[entry.name.lower()] = (
+                    ", from instants: Trino shows them in its catalog's zone"
+                )
+            elif pa.types.is_timestamp(entry.type) and entry.type.unit == "ns":
+                notes[entry.name.lower()] = ", from nanoseconds: Trino rounds them to microseconds"
+    types = {c.name: c.type for c in evolution.columns}
+    return [f"+ column {name} {types[name]}{notes.get(name, '')}" for name in evolution.appended]
+
+
 def thin_out(rows: Sequence[int], most: int) -> list[int]:
     """At most ``most`` rows, evenly spaced and with the last one; all rows if ``most`` is 0.
 

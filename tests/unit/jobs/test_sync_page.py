@@ -10,6 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from bridge.kernel.errors import MetastoreFailure, UnsupportedTable
@@ -43,6 +45,19 @@ def test_leading_zeros_make_a_string_and_sync_says_so(
         sync(lake, keys=keys)
     assert [k.type for k in lake.metastore.record.partitionKeys] == [type_]
     assert ("leading zero" in caplog.text and "month:int" in caplog.text) is told
+
+
+def test_what_becomes_of_instants_and_nanoseconds_is_told(tmp_path: Path) -> None:
+    lake = SyncLake(tmp_path)
+    lake.take(Write("p=1/q=1", "first"))
+    (file,) = (lake.root / "p=1" / "q=1").glob("*.parquet")
+    times = {"at": pa.timestamp("us", tz="UTC"), "exact": pa.timestamp("ns")}
+    whole = pa.table({**{n: pa.array([1], t) for n, t in times.items()}, "plain": [1]})
+    pq.write_table(whole, file)
+    told = sync(lake).table_changes
+    assert "+ column at timestamp, from instants: Trino shows them in its catalog's zone" in told
+    assert "+ column exact timestamp, from nanoseconds: Trino rounds them to microseconds" in told
+    assert "+ column plain bigint" in told
 
 
 def test_files_below_a_partition_count_where_engines_read_them(tmp_path: Path) -> None:
