@@ -22,11 +22,12 @@ class PlannedGroup:
         id: its number in the plan; names its new files.
         partition: ``""`` in a table without partitions.
         outputs: how many files are to replace them.
-        metrics: for each sort column, the least and greatest value of each file as text; None
-            where the index does not know them.
+        metrics: for each sort column, and then each other column of which the index has bounds, the
+            least and greatest value of each file as text; None where the index does not know them.
         format: of the files.
         depth: of how many groups of its partition, itself included, the files share a value of the
             sort columns.
+        told: what the grouping tells of it besides, sorted by name.
     """
 
     id: int
@@ -36,6 +37,7 @@ class PlannedGroup:
     metrics: tuple[tuple[str, tuple[tuple[str | None, str | None], ...]], ...] = ()
     format: str = "parquet"
     depth: int = 1
+    told: tuple[tuple[str, str], ...] = ()
 
     @property
     def num_bytes(self) -> int:
@@ -121,4 +123,5 @@ def _group(body: dict[str, Any]) -> PlannedGroup:
         ),
         body.get("format", "parquet"),
         body.get("depth", 1),
+        tuple((name, text) for name, text in body.get("told", ())),
     )

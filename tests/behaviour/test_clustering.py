@@ -431,7 +431,8 @@ def test_metrics_of_the_plan(lake: Lake) -> None:
     interleaved(lake, 2, rows=2)
     lake.build()
     (group,) = scheduled(lake, **BY_X).groups
-    assert group.metrics == (("x", (("0", "2"), ("1", "3"))),)
+    x, s = (("0", "2"), ("1", "3")), (("s0", "s2"), ("s1", "s3"))
+    assert group.metrics == (("x", x), ("s", s))
 
 
 @pytest.mark.parametrize(

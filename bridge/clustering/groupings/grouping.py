@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -60,6 +60,20 @@ class Grouping(Protocol):
 
         Args:
             most_bytes: of the files of one group together, unless one file alone is larger.
+        """
+        ...
+
+
+@runtime_checkable
+class Tells(Protocol):
+    """What a `Grouping` may have besides: facts that the plan keeps beside a group, for people."""
+
+    def tell(self, files: Candidates, group: Sequence[int]) -> Mapping[str, str]:
+        """Facts about a group that `groups` made, by name.
+
+        Args:
+            files: as for `groups`.
+            group: positions.
         """
         ...
 

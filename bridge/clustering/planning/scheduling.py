@@ -11,12 +11,13 @@ import datetime as dt
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bridge.clustering.groupings.grouping import Candidates
+from bridge.clustering.groupings.grouping import Candidates, Grouping, Tells
 from bridge.clustering.plan import ClusteringPlan, PlannedGroup
 from bridge.clustering.planning.depth import (
     deeper_than,
@@ -35,12 +36,20 @@ from bridge.index.building.listed import Listed
 from bridge.index.generations.manifest import Manifest
 from bridge.index.generations.replacements import FileState
 from bridge.index.reading.snapshot import IndexSnapshot
-from bridge.kernel.errors import ColumnNotFound, FileCorrupt, InvalidRequest, UnsupportedTable
+from bridge.kernel.errors import (
+    BridgeError,
+    ColumnNotFound,
+    FileCorrupt,
+    InvalidRequest,
+    UnsupportedTable,
+)
 from bridge.kernel.types import Field
 from bridge.storage.port import FileTable
 from bridge.table.model import CatalogTable
 from bridge.table.registry import DIRECTORY
 
+_MOST_METRICS, _MOST_VALUES = 200, 2_000_000
+"""Columns beside those of the order of which a plan keeps bounds, and bounds in all."""
 _BETWEEN = "\0"
 """Between the partitions that own one file."""
 
@@ -204,6 +213,7 @@ def make_plan(
     )
     depths = _depths(groups, {name: each for name, (_, each) in partitions.items()})
     planned: list[PlannedGroup] = []
+    positions: list[npt.NDArray[np.int64]] = []
     for (name, members), depth in zip(groups, depths, strict=True):
         places = partitions[name][0][members]
         states = tuple(found.state(int(i)) for i in places)
@@ -221,8 +231,12 @@ def make_plan(
                 ),
                 found.formats[int(places[0])],
                 depth,
+                _told(by, partitions[name][1], members),
             )
         )
+        positions.append(places)
+    if _hour(instant) is not None:
+        planned = _with_other_metrics(planned, positions, found, index, columns, fields)
     return ClusteringPlan(
         instant,
         str(table.name),
@@ -238,6 +252,57 @@ def make_plan(
         strategy.limits.target,
         strategy.limits.packed,
     )
+
+
+def _told(by: Grouping, files: Candidates, members: Sequence[int]) -> tuple[tuple[str, str], ...]:
+    if not isinstance(by, Tells):
+        return ()
+    return tuple(sorted((str(k), str(v)) for k, v in by.tell(files, members).items()))
+
+
+def _with_other_metrics(
+    groups: Sequence[PlannedGroup],
+    positions: Sequence[npt.NDArray[np.int64]],
+    found: Plannable,
+    index: IndexSnapshot,
+    columns: Sequence[Field],
+    fields: Sequence[Field],
+) -> list[PlannedGroup]:
+    """Groups with bounds of the columns that they are not sorted by, as far as they are known."""
+    named = {f.name for f in fields}
+    others = [c for c in columns if c.name not in named and not c.type.is_nested][:_MOST_METRICS]
+    places = np.concatenate([np.empty(0, np.int64), *positions])
+    if not others or not 0 < len(places) * len(others) <= _MOST_VALUES:
+        return list(groups)
+    clustered = found.clustered[places]
+    parts = [(index, places[~clustered])]
+    if index.clustered is not None:
+        parts.append((cast(IndexSnapshot, index.clustered.index), places[clustered]))
+    whole: Plannable | None = None
+    for known, at in parts:
+        with suppress(BridgeError):  # such a column stays unknown
+            known.prefetch([(c.name,) for c in others])
+        files = found.files.take(at)
+        ordinals = known.match(files)
+        if (ordinals < 0).any():  # it has changed a moment ago
+            return list(groups)
+        bounds = bounds_in(known, columns, others, ordinals)
+        part = Plannable(files, ("",) * len(at), ("",) * len(at), bounds, found.clustered[at])
+        whole = part if whole is None else whole.join(part)
+    assert whole is not None
+    order = np.concatenate([places[~clustered], places[clustered]])
+    place = {position: i for i, position in enumerate(order.tolist())}
+    full = []
+    for group, mine in zip(groups, positions, strict=True):
+        at = np.array([place[i] for i in mine.tolist()], np.int64)
+        spelled = ((c.name, b.spelled(at)) for c, b in zip(others, whole.bounds, strict=True))
+        more = tuple(
+            (name, bounds)
+            for name, bounds in spelled
+            if any(side is not None for each in bounds for side in each)
+        )
+        full.append(replace(group, metrics=(*group.metrics, *more)))
+    return full
 
 
 def _depths(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -28,6 +30,9 @@ class Pairs:
 
     def groups(self, files: Candidates, most_bytes: int) -> list[list[int]]:
         return [[i, i + 1] for i in range(0, len(files) - 1, 2)]
+
+    def tell(self, files: Candidates, group: Sequence[int]) -> Mapping[str, str]:
+        return {"first": files.paths[group[0]].rpartition("/")[2], "pairs of": str(len(files))}
 
 
 class First:

@@ -57,7 +57,11 @@ def test_they_are_used_by_name(
     assert done.returncode == 0, done.stderr
     (new,) = (table / ".skipbridge_clustered").rglob("*-data")
     assert pq.read_table(new)["x"].to_pylist() == [10, 9, 4, 3, 1, 0]
-    assert "falling by x: 2 files" in run("show", table).stdout
+    shown = run("show", table).stdout
+    assert "falling by x: 2 files" in shown
+    instant = next(word for word in shown.split() if word.isdecimal() and len(word) == 17)
+    told = run("show", table, instant).stdout
+    assert "    first: f0.parquet\n    pairs of: 5\n" in told
 
 
 @pytest.mark.parametrize(

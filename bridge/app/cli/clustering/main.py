@@ -303,10 +303,13 @@ def show(config: Config, table: str, instant: str | None, output: str) -> None:
                 f"  group {group['id']} {group['partition'] or '.'} -> {group['outputs']} files"
                 f"{_group_written(group.get('written'))}"
             )
+            for name, text in group.get("told", ()):
+                emit(f"    {name}: {text}")
             for place, file in enumerate(group["files"]):
                 spans = "  ".join(
                     f"{column} {bounds[place][0]} .. {bounds[place][1]}"
                     for column, bounds in group["metrics"]
+                    if column in each["columns"]
                 )
                 emit(f"    {file['path'].rpartition('/')[2]}  {file['size']}  {spans}".rstrip())
             for file in (group.get("written") or {}).get("new", ()):
