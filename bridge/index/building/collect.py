@@ -24,6 +24,7 @@ from bridge.formats.parquet.writers import doubts_about
 from bridge.formats.registry import file_formats
 from bridge.formats.statistics import FileStatistics
 from bridge.index.building.evidence import LARGEST, MOST, compare, spell
+from bridge.index.building.file_listeners import FileListener, file_listeners, tell
 from bridge.index.building.listed import Listed
 from bridge.index.building.sample import SCHEMA, SIGNATURE, Sampling, merge
 from bridge.index.building.scan import column_ranges, leaf_scans
@@ -107,6 +108,7 @@ class Reading:
         sampling: which files are sampled; see `bridge.index.building.sample`.
         shown: the most rows of files that were read to learn of a writer, if they are enough; see
             `bridge.index.building.evidence`.
+        listeners: hear of each file.
     """
 
     nan: Nan = "footer"
@@ -114,6 +116,7 @@ class Reading:
     modes: tuple[tuple[str, str], ...] = ()
     sampling: Sampling | None = None
     shown: Mapping[str, int] = field(default_factory=dict)
+    listeners: tuple[FileListener, ...] = field(default_factory=file_listeners)
 
 
 class Collector(Protocol):
@@ -292,42 +295,46 @@ class _Chunk:
         self.rows[SIGNATURE] = []
 
     def read(self, task: FileTask) -> Job:
-        yield from self._indexed(task)
+        listeners = self.reading.listeners
+        tell(listeners, lambda each: each.begin(task.uri))
+        problem = yield from self._indexed(task)
+        tell(listeners, lambda each: each.end(task.uri, problem))
         if self.also is not None:
             self.also(task.uri)
 
-    def _indexed(self, task: FileTask) -> Job:
+    def _indexed(self, task: FileTask) -> Generator[Fetch, None, str | None]:
+        """Returns what is wrong with the file."""
         file = ReadFile(self.storage, task.uri, task.size)
         try:
             footer, rows, problem = yield from self._read(task, file)
         except FileUnreadable as error:
-            self._failed(task, f"{error.code}: {error.message}")
-            return
+            return self._failed(task, f"{error.code}: {error.message}")
         except (FileAmbiguous, FileCorrupt) as error:
-            self._failed(task, f"{error.code}: {error.message} (read as {task.format})")
-            return
+            return self._failed(task, f"{error.code}: {error.message} (read as {task.format})")
         except (StorageFailure, StorageFull, KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
         except BaseException as error:  # Rust's panics are no Exception; correctness 27
             what = f"{type(error).__name__}: {error}".partition("\n")[0]
-            self._failed(task, f"{FileUnreadable.code}: {task.uri}: cannot be read: {what}")
-            return
+            return self._failed(task, f"{FileUnreadable.code}: {task.uri}: cannot be read: {what}")
         # Every byte must be of the listed file (correctness 19).
         states = file.states or [self.storage.stat(task.uri)]
         if not all(state is not None and same_state(task, state) for state in states):
             self.builder.add_failure(task.file, CHANGED)
-            return
+            return CHANGED
         if self.modes:
             for leaf in footer.leaves:
                 self.modes.apply(leaf)
         self.builder.add(task.file, footer, problem and _legible(problem))
         for signature, found in rows.items():
             self.rows[signature] += found
+        return problem and _legible(problem)
 
-    def _failed(self, task: FileTask, reason: str) -> None:
+    def _failed(self, task: FileTask, reason: str) -> str:
         after = self.storage.stat(task.uri)
         changed = after is not None and not same_state(task, after)
-        self.builder.add_failure(task.file, CHANGED if changed else _legible(reason))
+        told = CHANGED if changed else _legible(reason)
+        self.builder.add_failure(task.file, told)
+        return told
 
     def finish(self) -> Collected:
         collected = self.builder.finish()
