@@ -37,6 +37,7 @@ from tests.benchmark import (
     sync_large,
     tpc,
     trino,
+    uuids,
 )
 from tests.benchmark.figures import Figure, show
 from tests.benchmark.million import run as million
@@ -61,6 +62,7 @@ WORKS: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "stores-tpch": ("Trino 476, TPC-H SF1 on S3 with 30 ms per request", stores_tpch.run),
     "hdfs": ("Trino 476 on HDFS, 39,000 small files", hdfs.run),
     "kinds": ("Index kinds: bloom, value lists, a build beside a scan", kinds.run),
+    "uuids": ("UUIDs: min/max, bloom filter, value list, sorting", uuids.run),
     "trino": ("Trino 476, 39,000 small files", trino.small),
     "metadata": ("Trino 476: LIMIT, top-N, count and min/max", metadata.run),
     "lookup": ("Trino 476, one row by a random id in 5,000 files", trino.lookup),
@@ -90,6 +92,7 @@ QUICK: dict[str, Callable[[], list[Figure]]] = {
     "sync": sync.quick,
     "sync-large": sync_large.quick,
     "kinds": kinds.quick,
+    "uuids": uuids.quick,
     "stores": stores.quick,
     "store-reads": store_reads.quick,
     "store-queries": store_queries.quick,

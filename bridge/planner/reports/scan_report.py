@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from bridge.expression.nodes import reference_text
 from bridge.expression.parsing.text import format_bound
 from bridge.kernel.errors import IndexCorrupt
@@ -100,6 +102,21 @@ def _bounds_remedy(type: Type, table: str) -> Remedy:
     return Remedy()
 
 
+_NESTED = {Kind.ARRAY: "an array", Kind.MAP: "a map", Kind.STRUCT: "a struct"}
+
+
+def _nested(type: Type) -> str:
+    """Why a column of this type skips no file; empty: its type is plain."""
+    if type.kind not in _NESTED:
+        return ""
+    instead = (
+        "ask for one of its members"
+        if type.kind is Kind.STRUCT
+        else "a column of its own for what is asked would have bounds"
+    )
+    return f"it is {_NESTED[type.kind]}, of which a file has no least and greatest value: {instead}"
+
+
 def _unindexed(context: ScanContext, table: str) -> list[IndexNotUsed]:
     """Columns and functions of the predicate that the index does not cover."""
     index = context.view.index
@@ -115,14 +132,15 @@ def _unindexed(context: ScanContext, table: str) -> list[IndexNotUsed]:
             remedy = Remedy("build", table) if damaged else Remedy(text=error.hint)
             found.append(IndexNotUsed(f"minmax({column})", error.code, error.message, remedy))
             continue
-        found.append(
-            IndexNotUsed(
-                f"minmax({column})",
-                "NO_STATISTICS",
-                "the index knows no bounds of this column",
-                _bounds_remedy(reference.type, table),
-            )
-        )
+        why = _nested(reference.type) or "the index knows no bounds of this column"
+        remedy = _bounds_remedy(reference.type, table)
+        found.append(IndexNotUsed(f"minmax({column})", "NO_STATISTICS", why, remedy))
+    told = {one.index for one in found}
+    for each in context.table.columns:  # engines send no condition on their elements
+        name, why = f"minmax({each.name})", _nested(each.type)
+        word = re.compile(rf"(?<!\w){re.escape(each.name)}(?!\w)", re.IGNORECASE)
+        if why and name not in told and any(map(word.search, context.dropped)):
+            found.append(IndexNotUsed(name, "NO_STATISTICS", why))
     for text, options in unindexed_functions(context.predicate, index.kinds):
         detail = "no index holds values of this function"
         remedy = Remedy("build", table, options)
