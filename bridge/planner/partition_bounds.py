@@ -3,7 +3,8 @@
 The law: a partition is left out only if the scan's file set is that of the index's generation, the
 index knows files of the partition, and the entry of each of them proves that no row satisfies the
 predicate. Under any other freshness a partition may hold files that the index does not know, and
-only a listing tells.
+only a listing tells. Nor does an entry of a file that does not describe itself prove anything: the
+partition's record, which is not fetched, may say by now how to read it in another way.
 
 Partition keys prove nothing here: `bridge.planner.partitions` has pruned by them.
 """
@@ -35,8 +36,11 @@ def prune_by_files(context: ScanContext, names: list[str]) -> list[str]:
     never = minmax.over_all(data)
     if never is None or not len(never):
         return names
+    known = never & index.trusted
+    if any(index.recipes):
+        known &= np.array([not digest for digest in index.recipes], np.bool_)[index.recipe]
     alive = np.zeros(len(index.owners), np.bool_)
-    alive[index.partition[~(never & index.trusted)]] = True
+    alive[index.partition[~known]] = True
     left_out = {name for owners in index.owners for name in owners}
     for owner in np.flatnonzero(alive).tolist():
         left_out.difference_update(index.owners[owner])

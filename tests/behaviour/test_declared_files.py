@@ -177,6 +177,24 @@ def test_partitions_are_bound_to_their_own_declaration(tmp_path: Path) -> None:
     assert lake.read(column("a", Op.EQ, "z")) == {"f2"}
 
 
+@pytest.mark.parametrize("freshness", ["live", "cached(60s)", "snapshot"])
+def test_no_partition_is_left_out_by_entries_of_another_declaration(
+    tmp_path: Path, freshness: str
+) -> None:
+    """Under ``snapshot`` no record is fetched that could tell of it before."""
+    lake = declared(tmp_path, "csv", CSV, n=STRING, s=STRING)
+    lake.keys = (Column("p", INTEGER),)
+    lake.partition_values = [("1",), ("2",)]
+    for p in ("1", "2"):
+        lake.put(f"f{p}", f"{p},x;y\n", (p,))
+    lake.bring_up()
+    lake.properties["separatorChar"] = ";"
+    planner = lake.planner()
+    request = ScanRequest(NAME, column("s", Op.EQ, "y"), freshness=freshness)
+    assert sum(map(len, planner.plan(request).batches())) == 2
+    planner.lister.close()
+
+
 def test_fields_by_name_are_cast_to_the_declared_types(tmp_path: Path) -> None:
     cast = {**CSV, "skipbridge.cast": "try", "skipbridge.csv.fields": "When,more,n"}
     cast["skip.header.line.count"] = "1"
