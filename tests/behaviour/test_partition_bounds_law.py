@@ -9,6 +9,7 @@ the keys leave.
 from __future__ import annotations
 
 import random
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -138,6 +139,32 @@ def test_partitions_are_left_out_only_where_their_files_are_known(
             assert len(world.lake.fetched) in (0, left), (freshness, where)
             asked[freshness] += stages[0].kept - left
         planner.lister.close()
+
+
+@pytest.mark.parametrize("number", range(HISTORIES))
+@pytest.mark.rule("19")
+def test_listings_that_are_reused_are_read_as_they_were(number: int, tmp_path: Path) -> None:
+    """Under ``cached`` a query sees what was listed within its time to live, and nothing older."""
+    rng = random.Random(seed(9500 + number))
+    world = Changing(rng, tmp_path)
+    assert not world.lake.build(nan="scan").failed
+    planner = world.lake.planner()
+
+    def read(where: str, freshness: str) -> set[str]:
+        plan = planner.plan(ScanRequest(NAME, parse_where(where)[0], freshness=freshness))
+        batches = list(plan.batches())
+        return {path.removeprefix("file://") for b in batches for path in b.files.paths.to_pylist()}
+
+    read('"$file_size" > 0', "cached(60s)")  # lists all
+    then = dict(world.rows)
+    for _ in range(rng.randrange(CHANGES)):
+        world.change()
+    for where, test in rng.sample(CONDITIONS, 4):
+        assert matching(then, test) <= read(where, "cached(60s)"), where
+    for where, test in rng.sample(CONDITIONS, 4):
+        time.sleep(0.002)
+        assert matching(world.rows, test) <= read(where, "cached(1ms)"), where
+    planner.lister.close()
 
 
 def test_partitions_were_left_out_under_snapshot_alone() -> None:

@@ -20,6 +20,7 @@ from tests.benchmark import (
     hive,
     hudi,
     hudi_changes,
+    hudi_statistics,
     hudi_store,
     kinds,
     metadata,
@@ -74,6 +75,10 @@ WORKS: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "hive": ("HiveServer2 4.0.1, 39,000 and 5,000 small files", hive.run),
     "hudi": ("Trino 476: Hudi tables beside its stock hudi connector", hudi.run),
     "hudi-store": ("Trino 476: a merge-on-read Hudi table on S3 with 30 ms", hudi_store.run),
+    "hudi-statistics": (
+        "The first query that skips, by Hudi's bounds and by an index of ours",
+        hudi_statistics.run,
+    ),
     "formats": ("Trino 476: ORC, Avro, CSV and JSON beside its stock hive connector", formats.run),
     "external": ("Tables of segments: facts beside a view, reads of a load", external.run),
     "changes": ("Trino 476: changes of the last of 1,000 Hudi commits", hudi_changes.run),
@@ -87,6 +92,7 @@ WORKS: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
 }
 # On less data, to see that it works.
 QUICK: dict[str, Callable[[], list[Figure]]] = {
+    "hudi-statistics": hudi_statistics.quick,
     "hive": hive.quick,
     "metastore": metastore.quick,
     "sync": sync.quick,

@@ -51,7 +51,7 @@ def write_cow(directory: Path) -> None:
             base = table.base("", f"{number:08d}-0000-0000-0000-000000000000-0", instant)
             rows = _rows(range(number * ROWS, (number + 1) * ROWS), commit, instant, "", base.name)
             pq.write_table(rows, directory / base.name, compression="gzip")
-            files.append(_sized(table, base))
+            files.append(sized(table, base))
         _commit(table, instant, "commit", "BULK_INSERT", schema, files, ROWS)
 
 
@@ -75,11 +75,11 @@ def write_mor(directory: Path, slices: int = SLICES) -> None:
                 (directory / part).mkdir()
                 _mark(directory / part, 1)
                 pq.write_table(rows, directory / base.path, compression="gzip")
-                files.append(_sized(table, base))
+                files.append(sized(table, base))
                 continue
             log = table.log(part, group, first, number=ts, previous=first)
             (directory / log.path).write_bytes(avro_block(instant, in_logs, _records(rows)))
-            files.append(_sized(table, log))
+            files.append(sized(table, log))
         operation = "BULK_INSERT" if ts == 0 else "UPSERT"
         _commit(table, instant, "deltacommit", operation, schema, files, RECORDS)
 
@@ -151,7 +151,7 @@ def _records(rows: pa.Table) -> list[dict[str, Any]]:
     return rows.to_pylist()
 
 
-def _sized(table: HudiTable, file: Written) -> Written:
+def sized(table: HudiTable, file: Written) -> Written:
     return replace(file, size=(table.root / file.path).stat().st_size)
 
 

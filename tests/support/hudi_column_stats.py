@@ -102,9 +102,11 @@ class ColumnStats:
 
     Args:
         added: fields of a record besides those of 0.15.
+        per_block: records in a block of an HFile.
     """
 
-    def __init__(self, root: Path, version: int, added: Sequence[str]) -> None:
+    def __init__(self, root: Path, version: int, added: Sequence[str], per_block: int = 4) -> None:
+        self._per_block = per_block
         own = root / ".hoodie" / "metadata"
         self._version, self._added = version, frozenset(added)
         self._timeline = own / ".hoodie" / ("timeline" if version >= 8 else "")
@@ -132,7 +134,8 @@ class ColumnStats:
             record = {"key": "", "type": 3, "ColumnStatsMetadata": held}
             fastavro.schemaless_writer(out, self._parsed, record)
             found.append((entry.key, out.getvalue()))
-        return hfile(found, info={b"schema": json.dumps(self._schema).encode()})
+        info = {b"schema": json.dumps(self._schema).encode()}
+        return hfile(found, per_block=self._per_block, info=info)
 
     def base(self, instant: str, entries: Sequence[Entry], group: int = 0) -> Path:
         """A base file of a file group, as a compaction writes it."""
