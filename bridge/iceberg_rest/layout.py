@@ -20,12 +20,18 @@ from bridge.formats.physical_column import PhysicalType
 from bridge.iceberg_rest.expressions import IcebergColumn
 from bridge.kernel.errors import UnsupportedTable
 from bridge.kernel.types import Field, Kind, Type
+from bridge.table.hudi.schema.avro_schema import META_COLUMNS
 from bridge.table.model import CatalogTable
 from bridge.table.registry import DIRECTORY
 
 _BITS = 30
 _SPARE = 1 << _BITS
 """Ids from here on are of columns that files have and no client reads."""
+_SERVED = (DIRECTORY, "hudi")
+_OWN = {
+    "hudi": [StoredColumn((name,), PhysicalType("BYTE_ARRAY", "string")) for name in META_COLUMNS]
+}
+"""Columns that all files of a table format have: PyIceberg must know their names."""
 _MOST_KEYS = 6
 """Each key doubles the specs: one for every set of keys that are NULL."""
 _RESERVED = (
@@ -167,7 +173,7 @@ def layout_of(
         doubt = "" if column.type.logical == "repeated" else _doubt(declared, column, all_zoned)
         if doubt:
             raise _refusal(table, doubt)
-    names = _names(table, known)
+    names = _names(table, [*known, *_OWN.get(table.table_format, ())])
     specs = [_spec(table, mask, build.ids) for mask in range(1 << len(table.partition_keys))]
     dated = tuple(k.name for k in table.partition_keys if k.type.kind is Kind.DATE)
     return IcebergLayout(
@@ -186,11 +192,11 @@ def layout_of(
 
 
 def _refuse_table(table: CatalogTable) -> None:
-    if table.table_format != DIRECTORY:
+    if table.table_format not in _SERVED:
         raise _refusal(
             table, f"its table format is {table.table_format}", "read it with Trino or Hive"
         )
-    if table.format != "parquet":
+    if table.table_format == DIRECTORY and table.format != "parquet":
         raise _refusal(table, f"its files are {table.format}", "read it with Trino or Hive")
     if len(table.partition_keys) > _MOST_KEYS:
         raise _refusal(table, f"it has {len(table.partition_keys)} keys, {_MOST_KEYS} are the most")

@@ -9,7 +9,9 @@ from __future__ import annotations
 import base64
 import time
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import blake2b
 from typing import Any
 
@@ -40,7 +42,7 @@ from bridge.kernel.errors import (
     PlanLost,
     UnsupportedTable,
 )
-from bridge.kernel.types import Kind
+from bridge.kernel.types import Kind, Type
 from bridge.planner.open_snapshots import OpenSnapshot
 from bridge.planner.request import ScanRequest
 from bridge.planner.scan_plan import ScanPlan
@@ -60,6 +62,7 @@ _REUSED_SECONDS = 10.0
 _HELD_PLANS = 64
 _HELD_FILES = 1_000_000
 _LARGEST_FILTER = 64 << 20
+_Check = Callable[[IcebergLayout], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +152,8 @@ class Plans:
         asked = PlanRequest(name, client, snapshot_id, generation_in(snapshot_id), text, limit)
         kept = self._again(asked)
         if kept is None:
-            kept = self._keep(asked, self._plan(asked, filter, body.get("select")))
+            check = partial(_require_selection, client, filter, body.get("select"))
+            kept = self._keep(asked, self._plan(asked, filter, check))
         tokens = [self._token(asked, kept, page) for page in range(1, _pages(kept))]
         return _answer(kept, 0, {"status": "completed", "plan-id": kept.id, "plan-tasks": tokens})
 
@@ -172,7 +176,7 @@ class Plans:
             raise _lost()
         kept = self._held.get(id)
         if kept is None:
-            kept = self._keep(asked, self._plan(asked, parse(body), None))
+            kept = self._keep(asked, self._plan(asked, parse(body)))
         if kept.id != id or not isinstance(page, int) or not 0 < page < _pages(kept):
             raise _lost()
         return _answer(kept, page, {"plan-tasks": []})
@@ -191,14 +195,15 @@ class Plans:
         self._last.put(asked, kept.id)
         return kept
 
-    def _plan(self, asked: PlanRequest, filter: Filter, select: Any) -> Kept:
+    def _plan(
+        self, asked: PlanRequest, filter: Filter, check: _Check = lambda layout: None
+    ) -> Kept:
         started = time.perf_counter()
         opened, request = self._opened(asked)
         table = opened.snapshot.table
         layout = self._tables.layout(table, opened.view, asked.client)
         require_same(table, layout, asked.snapshot_id)
-        if asked.client is Client.PYICEBERG:
-            _require_keys(layout, filter, select)
+        check(layout)
         request = replace(request, predicate=to_expression(filter, layout.resolve))
         plan = self._planner.open(request, opened)
         try:
@@ -243,7 +248,7 @@ class Plans:
         stored: list[StoredFile | None] = []
         places: dict[str, int] = {}
         for batch in batches:
-            _require_parquet(batch)
+            _require_plain(asked.table, batch)
             own = []
             for partition in batch.partitions:
                 place = places.get(partition.name)
@@ -390,6 +395,14 @@ def _whole(body: dict[str, Any], name: str) -> int | None:
     return found
 
 
+def _require_selection(client: Client, filter: Filter, select: Any, layout: IcebergLayout) -> None:
+    """Errors: InvalidRequest, UnsupportedTable: a client would show other rows or values."""
+    if client is Client.PYICEBERG:
+        _require_keys(layout, filter, select)
+    if client is not Client.JAVA:
+        _refuse_structs_in_lists(layout, select)
+
+
 def _require_keys(layout: IcebergLayout, filter: Filter, select: Any) -> None:
     """PyIceberg fills in the keys that it selects; a filter on another one would find no row.
 
@@ -413,13 +426,58 @@ def _require_keys(layout: IcebergLayout, filter: Filter, select: Any) -> None:
             )
 
 
-def _require_parquet(batch: SliceBatch) -> None:
-    for reader in batch.readers:
-        if reader.format != "parquet":
+def _refuse_structs_in_lists(layout: IcebergLayout, select: Any) -> None:
+    """PyIceberg shows a NULL list of structs as an empty list.
+
+    Errors:
+        UnsupportedTable: such a column is read.
+    """
+    wanted = {str(name).lower() for name in select} if isinstance(select, list) else {"*"}
+    for field in layout.table.schema:
+        top = field.name.lower()
+        read = "*" in wanted or any(n == top or n.startswith(f"{top}.") for n in wanted)
+        if read and _holds_structs_in_lists(field.type):
             raise UnsupportedTable(
-                f"a partition such as {batch.partitions[0].name!r} holds {reader.format} files",
-                "leave it out by a filter on the partition keys",
+                f"{layout.table.name}: the column {top} is {field.type}, whose NULLs PyIceberg "
+                "shows as empty lists or maps",
+                "select other columns (selected_fields), or read it with Spark or Trino",
             )
+
+
+def _holds_structs_in_lists(type: Type) -> bool:
+    if type.kind in (Kind.ARRAY, Kind.MAP) and type.fields[-1].type.kind is Kind.STRUCT:
+        return True
+    return any(_holds_structs_in_lists(field.type) for field in type.fields)
+
+
+def _require_plain(table: TableName, batch: SliceBatch) -> None:
+    """Refuses files whose rows are not what a Parquet reader shows.
+
+    Errors:
+        UnsupportedTable.
+    """
+    example = batch.partitions[0].name if batch.partitions else ""
+    has_logs = batch.merged is not None and batch.merged.any()
+    if has_logs or (batch.has_base is not None and not batch.has_base.all()):
+        raise UnsupportedTable(
+            f"{table}: a partition such as {example!r} has logs that are not compacted",
+            "read its read-optimised table, such as t_ro, compact it, or leave the partition out "
+            "by a filter",
+        )
+    used = {0} if batch.reader is None else set(batch.reader.tolist())
+    for reader in (batch.readers[i] for i in sorted(used)):
+        if reader.format == "parquet" and not reader.base:
+            continue
+        raise UnsupportedTable(
+            f"{table}: a partition such as {example!r} holds "
+            + (
+                "files whose columns were renamed, or have other types or units of time"
+                if reader.base
+                else f"{reader.format} files"
+            ),
+            "leave it out by a filter on the partition keys, or read the table with Trino or the "
+            "Python API",
+        )
 
 
 def _believed(batch: SliceBatch) -> list[int]:

@@ -16,6 +16,7 @@ from bridge.planner.index_view import IndexView
 from bridge.planner.planner import Planner
 from bridge.table.directory.freshness import Indexed
 from bridge.table.model import CatalogTable, TableName
+from bridge.table.registry import DIRECTORY
 
 _MOST_TABLES = 1000
 _MOST_LAYOUTS = 4
@@ -89,6 +90,8 @@ class Tables:
         """
         table = self.planner.table(name)
         view = self.planner.views.view(table)
+        if table.table_format != DIRECTORY:
+            table = self.planner.describe(name).table  # its own schema counts
         layout = self.layout(table, view, client)
         snapshot = self.snapshot_id(table, layout, view)
         index = view.index
@@ -157,6 +160,7 @@ class Tables:
         0 in place of a generation: the newest state is read.
         """
         pinned = isinstance(self.planner.freshness_of(table), Indexed)
+        pinned = pinned and table.table_format == DIRECTORY
         generation = view.generation + 1 if pinned else 0
         return (layout.digest << _GENERATION_BITS | generation) or 1
 

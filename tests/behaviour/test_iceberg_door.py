@@ -445,7 +445,7 @@ def test_other_tables_are_refused_with_the_reason() -> None:
 
     for changes, reason in (
         ({"format": "orc"}, "its files are orc"),
-        ({"table_format": "hudi"}, "its table format is hudi"),
+        ({"table_format": "segments"}, "its table format is segments"),
         ({"partition_keys": (Column("k", decimal(5, 2)),)}, "the partition key k is decimal"),
         ({"partition_keys": (Column("k", DOUBLE),)}, "the partition key k is double"),
         ({"columns": (Column("x.y", BIGINT),)}, "'x.y' has a dot"),

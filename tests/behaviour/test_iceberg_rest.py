@@ -35,7 +35,7 @@ from pyiceberg.expressions import (
 
 from bridge.iceberg_rest import layout, plans
 from bridge.iceberg_rest.clients import Client
-from bridge.kernel.types import BIGINT, DATE, INTEGER
+from bridge.kernel.types import BIGINT, DATE, INTEGER, Field, array, struct
 from bridge.table.model import Column
 from tests.support.iceberg_door import OpenDoor, open_door
 from tests.support.iceberg_lake import DAY, NOON, IcebergLake
@@ -201,6 +201,14 @@ def _numbered(root: Path) -> Lake:
     return lake
 
 
+def _lists(root: Path) -> Lake:
+    kind = array(struct(Field("x", BIGINT)))
+    lake = Lake(root, (Column("id", BIGINT), Column("l", kind)))
+    lake.write("f.parquet", pa.table({"id": [1, 2], "l": [[{"x": 1}], None]}))
+    lake.build()
+    return lake
+
+
 def _true_residual(kept: plans.Kept, page: int, more: Any) -> bytes:
     true = orjson.Fragment(b"true")
     return _answer(replace(kept, residual=true, unknown=true), page, more)
@@ -244,6 +252,12 @@ SILENT: dict[str, tuple[Callable[[Path], Lake], Ask, Any, list[tuple[Any, str, A
         BadRequestError,
         [(layout.IcebergLayout, "refuse", lambda self, file, uri: None)],
     ),
+    "a list of structs that is NULL": (
+        _lists,
+        lambda t: t.scan().to_arrow().to_pylist(),
+        BadRequestError,
+        [(plans, "_refuse_structs_in_lists", lambda layout, select: None)],
+    ),
     "a count that is not known": (
         _small,
         _COUNT,
@@ -279,5 +293,6 @@ def test_52_no_row_is_lost_in_silence(
         right = {
             "a key in the filter is not selected": 2,
             "field ids of a file": [{"a": 1, "b": 2}],
+            "a list of structs that is NULL": [{"id": 1, "l": [{"x": 1}]}, {"id": 2, "l": None}],
         }
         assert found != right.get(case, wanted)
