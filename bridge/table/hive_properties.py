@@ -10,6 +10,7 @@ ROOT_PROPERTY = "skipbridge.sync.root"
 """Marks a table that `skipbridge sync` maintains, and records its root."""
 SERDE = "serialization.lib"
 INPUT_FORMAT = "file.inputformat"
+DELIMITER = "field.delim"
 HEADER_LINES = "skip.header.line.count"
 FOOTER_LINES = "skip.footer.line.count"
 OPEN_CSV = "org.apache.hadoop.hive.serde2.OpenCSVSerde"
@@ -22,7 +23,7 @@ _TABLE_PARAMETERS = frozenset(
         "separatorChar",
         "quoteChar",
         "escapeChar",
-        "field.delim",
+        DELIMITER,
         "collection.delim",
         "colelction.delim",  # as Hive spells it
         "mapkey.delim",

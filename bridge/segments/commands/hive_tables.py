@@ -21,29 +21,47 @@ from bridge.kernel.errors import (
     SegmentSchemaMismatch,
     UnsupportedTable,
 )
-from bridge.runtime.compose import resolve
+from bridge.kernel.types import whole_number
+from bridge.runtime.compose import is_location, metastore_of, resolve
 from bridge.segments.commands.fact_files import FactFiles
 from bridge.segments.commands.places import real, refuse_own
 from bridge.storage.port import Storage, join_tables
 from bridge.table.directory.freshness import Live
 from bridge.table.directory.lister import DirectoryLister
-from bridge.table.hive_properties import HEADER_LINES, INPUT_FORMAT, SERDE
-from bridge.table.model import CatalogTable, Column, Partition
-from bridge.table.partition import NULL_MARKER, parse_value, typed_values
+from bridge.table.hive_properties import DELIMITER, HEADER_LINES, INPUT_FORMAT, SERDE
+from bridge.table.model import CatalogTable, Column, Partition, TableName
+from bridge.table.partition import (
+    NULL_MARKER,
+    UNPARSABLE,
+    parse_partition_name,
+    parse_value,
+    typed_values,
+)
 from bridge.table.read_version import NEWEST
 from bridge.table.reader_spec import COLUMN_TYPES, COLUMNS, COLUMNS_BY_NAME, ReaderSpec
 from bridge.table.registry import DIRECTORY, table_format
-from bridge.table.segments.manifest import SegmentColumn, TableDefinition
+from bridge.table.segments.manifest import (
+    Properties,
+    SegmentColumn,
+    TableDefinition,
+    sorted_properties,
+)
 from bridge.table.segments.partition_columns import name_partition
-from bridge.table.segments.properties import HEADER, PROPERTIES
+from bridge.table.segments.properties import HEADER, PROPERTIES, check_properties
 from bridge.table.slices import SliceBatch
 from bridge.table.snapshot import TableContext
 
 _NOT_OF_FILES = frozenset(
     {SERDE, INPUT_FORMAT, COLUMNS, COLUMN_TYPES, COLUMNS_BY_NAME[0], "serialization.format"}
 )
-_DEFAULTS = {"line.delim": "\n", HEADER_LINES: "0", "skip.footer.line.count": "0"}
+_DEFAULTS = {
+    DELIMITER: "\x01",
+    "line.delim": "\n",
+    HEADER_LINES: "0",
+    "skip.footer.line.count": "0",
+}
 """Values that say what segments do without being told."""
+_BY_PLACE = ("parquet.column.index.access", "orc.force.positional.evolution")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +69,15 @@ class HiveFacts:
     """The files of some partitions.
 
     Attributes:
-        table: with its columns and partition keys.
+        table: with its partition keys.
+        columns: of the table, with the types that the partitions have at their places.
         files: sorted by path.
         format, properties: of a segment that reads them alike.
         partitions: of each file.
     """
 
     table: CatalogTable
+    columns: tuple[Column, ...]
     files: FactFiles
     format: str
     properties: dict[str, str]
@@ -107,6 +127,8 @@ def facts_of_table(
             f"{table.name} is a table of the format {table.table_format!r}",
             "only the files of plain Hive tables are added so; others have versions of their own",
         )
+    if not is_location(name):
+        _require_names(config, full)
     with closing(
         DirectoryLister(storage, 16, recursive=config.flag("planner.recursive"))
     ) as lister:
@@ -116,6 +138,21 @@ def facts_of_table(
         with closing(snapshot.partitions(names)) as fetch:
             found = [part for batch in fetch for part in snapshot.slices(batch, None)]
     return _facts(table, found)
+
+
+def _require_names(config: Config, name: TableName) -> None:
+    """Errors: UnsupportedTable: Hive finds the columns by their places in the files."""
+    with metastore_of(config) as client:
+        record = client.get_table(name.schema, name.table)
+    serde = record.sd.serdeInfo
+    told = {**((serde and serde.parameters) or {}), **(record.parameters or {})}
+    for property in _BY_PLACE:
+        if told.get(property, "").strip().lower() == "true":
+            raise UnsupportedTable(
+                f"{name} has {property}=true: Hive finds its columns by their places in the files",
+                "segments find them by name: if names fit too, add the files with ADD SEGMENT "
+                "LOCATION",
+            )
 
 
 def _chosen(table: CatalogTable, names: list[str], wanted: Mapping[str, str]) -> list[str]:
@@ -132,8 +169,12 @@ def _chosen(table: CatalogTable, names: list[str], wanted: Mapping[str, str]) ->
         text = given.get(key.name.lower())
         if text is None:
             continue
+        place = keys.index(key.name.lower())
         value = parse_value(None if text == NULL_MARKER else text, key.type)
-        values = typed_values(kept, table.partition_keys)[keys.index(key.name.lower())]
+        if value is UNPARSABLE:  # of a char or a double, too
+            kept = [name for name in kept if parse_partition_name(name)[place][1] == text]
+            continue
+        values = typed_values(kept, table.partition_keys)[place]
         kept = [name for name, own in zip(kept, values, strict=True) if own == value]
     if not kept:
         raise InvalidRequest(
@@ -150,7 +191,7 @@ def _facts(table: CatalogTable, slices: Sequence[SliceBatch]) -> HiveFacts:
     readers = {
         reader or table.reader: example for one in slices for reader, example in _readers(one)
     }
-    format, properties = _one_reader(table, readers)
+    format, properties, columns = _one_reader(table, readers)
     partitions = [one.partitions[i] for one in slices for i in one.partition.tolist()]
     order = np.argsort(np.array(whole.paths.to_pylist(), object), kind="stable")
     files = whole.take(order)
@@ -168,6 +209,7 @@ def _facts(table: CatalogTable, slices: Sequence[SliceBatch]) -> HiveFacts:
     locations = tuple(dict.fromkeys(p.location for p in partitions))
     return HiveFacts(
         table,
+        columns,
         FactFiles(
             locations,
             files.filter(held),
@@ -191,23 +233,37 @@ def _readers(slices: SliceBatch) -> list[tuple[ReaderSpec, str]]:
 
 def _one_reader(
     table: CatalogTable, readers: Mapping[ReaderSpec, str]
-) -> tuple[str, dict[str, str]]:
-    """The format and the properties of all files."""
-    found: dict[tuple[str, tuple[tuple[str, str], ...]], str] = {}
+) -> tuple[str, dict[str, str], tuple[Column, ...]]:
+    """The format, the properties and the columns of all files."""
+    found: dict[tuple[str, Properties, tuple[Column, ...]], str] = {}
     for reader, partition in readers.items():
-        format, properties = _as_segment(table, reader)
-        found.setdefault((format, tuple(sorted(properties.items()))), partition)
+        columns = _columns(table, reader)
+        format, properties = _as_segment(table, reader, columns)
+        found.setdefault((format, sorted_properties(properties), columns), partition)
     if len(found) > 1:
         one, other = list(found.values())[:2]
         raise InvalidRequest(
             f"the partitions {one} and {other} of {table.name} are read in different ways",
             "add them as segments of their own: ... FROM TABLE ... PARTITION (...)",
         )
-    ((format, told),) = found
-    return format, dict(told)
+    ((format, told, columns),) = found
+    return format, dict(told), columns
 
 
-def _as_segment(table: CatalogTable, reader: ReaderSpec) -> tuple[str, dict[str, str]]:
+def _columns(table: CatalogTable, reader: ReaderSpec) -> tuple[Column, ...]:
+    """Hive gives a column what the partition's column at its place has: of JSON by its own name."""
+    if reader.columns is None or reader.format == "avro":
+        return table.columns
+    return tuple(
+        Column(column.name, own.type)
+        for column, own in zip(table.columns, reader.columns, strict=False)
+        if reader.format != "json" or column.name.lower() == own.name.lower()
+    )
+
+
+def _as_segment(
+    table: CatalogTable, reader: ReaderSpec, columns: Sequence[Column]
+) -> tuple[str, dict[str, str]]:
     known = PROPERTIES.get(reader.format)
     if known is None:
         raise UnsupportedTable(
@@ -216,7 +272,10 @@ def _as_segment(table: CatalogTable, reader: ReaderSpec) -> tuple[str, dict[str,
         )
     by_reader = {one.reader: name for name, one in known.items() if one.reader}
     found: dict[str, str] = {}
-    for name, value in reader.properties:
+    told = dict(reader.properties)
+    if reader.format == "text":
+        told[DELIMITER] = _delimiter(told)
+    for name, value in told.items():
         if name in _NOT_OF_FILES or _DEFAULTS.get(name) == value:
             continue
         if name not in by_reader:
@@ -226,8 +285,20 @@ def _as_segment(table: CatalogTable, reader: ReaderSpec) -> tuple[str, dict[str,
             )
         found[by_reader[name]] = value
     if reader.format == "csv":
-        found[HEADER] = ",".join(c.name.lower() for c in reader.columns or table.columns)
+        found[HEADER] = ",".join(c.name.lower() for c in columns)
+    if check_properties(reader.format, found) != found:  # a SerDe does not take \\t for a tab
+        raise UnsupportedTable(
+            f"{table.name} is read with {found}, of which segments would make other characters",
+            "set the characters themselves as its SERDEPROPERTIES",
+        )
     return reader.format, found
+
+
+def _delimiter(told: Mapping[str, str]) -> str:
+    """What separates fields, as LazySimpleSerDe takes it: a number is a character's code."""
+    text = told.get(DELIMITER) or told.get("serialization.format") or "\x01"
+    code = whole_number(text)
+    return chr(code) if code is not None and code < 128 else text
 
 
 def require_columns(definition: TableDefinition, facts: HiveFacts) -> None:
@@ -239,7 +310,7 @@ def require_columns(definition: TableDefinition, facts: HiveFacts) -> None:
     Errors:
         SegmentSchemaMismatch: a column is not there, or of another type.
     """
-    theirs = {c.name.lower(): c for c in facts.table.columns}
+    theirs = {c.name.lower(): c for c in facts.columns}
     for column in definition.columns:
         found = theirs.get(column.name)
         if found is None or (facts.format != "csv" and found.type != column.type):
@@ -248,7 +319,7 @@ def require_columns(definition: TableDefinition, facts: HiveFacts) -> None:
                 f"{facts.table.name} has {held} {column.name}, which is {column.type}",
                 "every column of the table must be there with its type",
             )
-    names = [c.name.lower() for c in facts.table.columns]
+    names = [c.name.lower() for c in facts.columns]
     wanted = [c.name for c in definition.columns]
     if facts.format == "text" and names[: len(wanted)] != wanted:
         raise SegmentSchemaMismatch(
