@@ -184,7 +184,9 @@ class Scope:
         near = [named[n][-1].name for n in difflib.get_close_matches(self._fold(name), named, n=3)]
         raise ColumnNotFound(
             f"there is no column {where}",
-            f"did you mean {', '.join(near)}?" if near else f"there are {_some(named)}",
+            f"did you mean {', '.join(near)}?"
+            if near
+            else f"there are {_some(named)}; a text is in 'single quotes'",
         )
 
 

@@ -30,10 +30,10 @@ from bridge.planner.file_pruner import FilePruner, Index
 from bridge.planner.index_view import argument
 from bridge.planner.open_snapshots import OpenSnapshot
 from bridge.planner.own_bounds import OwnBoundsIndex
-from bridge.planner.padded_keys import padded_value
 from bridge.planner.partitions import Typed, exclude_partitions, split_by_keys
 from bridge.planner.reports.report import StageCounter
 from bridge.planner.request import ScanRequest
+from bridge.planner.similar_keys import similar_value
 from bridge.planner.unknown_files import UnknownFiles
 from bridge.table.model import Partition, PartitionFetch
 from bridge.table.slices import SliceBatch
@@ -135,7 +135,7 @@ class ScanContext:
             return bind_in(scope, predicate, request.semantics, strict=request.strict, dropped=lost)
         except TextExpected as error:
             names, keys = self.snapshot.partition_names(), self.table.partition_keys
-            found = padded_value(names, keys, error.reference, str(error.value).encode())
+            found = similar_value(names, keys, error.reference, str(error.value).encode())
             if found is not None:
                 error.hint = f"write {'.'.join(error.reference.path)} = '{found}'"
             raise

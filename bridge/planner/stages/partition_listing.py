@@ -17,11 +17,11 @@ import numpy as np
 
 from bridge.expression.nodes import BoundExpression, BoundFalse, BoundTrue
 from bridge.expression.statistics import Mask
-from bridge.planner.padded_keys import warn_of_padding
 from bridge.planner.partition_bounds import prune_by_files
 from bridge.planner.partitions import PartitionSelection, exclude_partitions, select_partitions
 from bridge.planner.reports.report import StageCounter
 from bridge.planner.scan_context import ScanContext
+from bridge.planner.similar_keys import warn_of_similar
 from bridge.storage.reading.requests import counting
 from bridge.table.model import Partition, PartitionBatch
 from bridge.table.slices import SliceBatch
@@ -47,7 +47,7 @@ def list_partitions(context: ScanContext, _batches: Iterator[SliceBatch]) -> Ite
     )
     seconds = time.perf_counter() - started
     if context.request.strict and selection.total and not selection.names:
-        warn_of_padding(snapshot.partition_names(), context.table.partition_keys, predicate)
+        warn_of_similar(snapshot.partition_names(), context.table.partition_keys, predicate)
     none = isinstance(predicate, BoundFalse)
     counters.partitions.columns = selection.columns
     counters.partitions.add(selection.total, 0 if none else len(selection.names), 0, seconds)

@@ -224,9 +224,9 @@ class DirectoryCatalog:
                 raise InvalidRequest(
                     f"{named} is not named key=value",
                     "give a directory whose files lie in it, or below key=value directories; "
-                    "`skipbridge sync --extractor` makes partitions of other names. Engines read "
-                    "subdirectories only where they are set to: for them register the table with "
-                    "`skipbridge sync`, and set planner.recursive",
+                    "`skipbridge sync --extractor` (day, multi, ...) makes partitions of other "
+                    "names. Engines read subdirectories only where they are set to: for them "
+                    "register the table with `skipbridge sync`, and set planner.recursive",
                 )
             here = tuple(unescape(part.partition("=")[0]).lower() for part in parts)
             if len(set(here)) < len(here):

@@ -140,7 +140,8 @@ def refuse_undescribed(storage: Storage, location: str, files: Sequence[tuple[st
 
 def options(format: str, delimiter: str = ",") -> str:
     """The options of ``skipbridge sync`` that a new table of a format needs."""
-    other = "" if delimiter == "," else f" --delimiter {shlex.quote(delimiter)}"
+    spelled = "$'\\t'" if delimiter == "\t" else shlex.quote(delimiter)
+    other = "" if delimiter == "," else f" --delimiter {spelled}"
     more = {
         "csv": f"{other} --header (or --columns 'a, b')",
         "text": " --columns 'a int, b string'",

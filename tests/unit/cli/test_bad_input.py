@@ -138,6 +138,16 @@ def test_a_wire_predicate_that_is_no_json(run: Run, flights: Path) -> None:
     refused(run("explain", flights, "--wire", "{"), "INVALID_PREDICATE", "no JSON")
 
 
+def test_a_text_without_quotes_and_a_key_in_another_case(
+    run: Run, flights: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    done = run("explain", flights, "carrier = xyz")
+    refused(done, "COLUMN_NOT_FOUND", "no column xyz", "a text is in 'single quotes'")
+    (flights / "month=2").rename(flights / "month=Feb")
+    assert run("explain", flights, "month = 'FEB'").exit_code == 0
+    assert "no partition has month = 'FEB', but there is 'Feb'" in caplog.text
+
+
 def test_a_value_without_the_leading_zero_of_its_directory(
     run: Run, flights: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

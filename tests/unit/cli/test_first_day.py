@@ -355,6 +355,8 @@ def test_what_was_met_on_a_messy_lake(run: Run) -> None:
     assert "in a metastore (for trials: skipbridge metastore start)" in told
     (Path("a csv") / "b.csv").write_text("id;name\n1;x\n")
     assert "--format csv --delimiter ';' --header" in run("explain", "./a csv").stderr
+    (Path("a csv") / "b.csv").write_text("id\tname\n1\tx\n")
+    assert "--format csv --delimiter $'\\t' --header" in run("explain", "./a csv").stderr
 
     write(Path("t") / "0.parquet", pa.table({"x": [1]}))
     assert "-> skipbridge index build ./t\n" in run("explain", "./t", "x = 1").stdout

@@ -211,7 +211,8 @@ def test_rule_14_names_resolve_once_to_a_path() -> None:
     many = [Field(n, INTEGER) for n in ("_hoodie_file_name", "$path", *"bcefghijk")]
     with pytest.raises(ColumnNotFound) as problem:
         bind(eq("zzz", 3), many, [Field("day", INTEGER)], TRINO)
-    assert problem.value.hint == "there are b, c, e, f, g, h, i, j, k, day and 2 more"
+    names = "there are b, c, e, f, g, h, i, j, k, day and 2 more"
+    assert problem.value.hint == f"{names}; a text is in 'single quotes'"
     twins = [Field("a", INTEGER), Field("A", INTEGER)]
     with pytest.raises(AmbiguousColumn, match="a, A"):
         bind(eq("a", 3), twins, [], TRINO)
