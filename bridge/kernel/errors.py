@@ -192,10 +192,6 @@ class SegmentLogCorrupt(ExternalError):
     code = "SEGMENT_LOG_CORRUPT"
 
 
-class NotReadOnly(UserError):
-    code = "READ_ONLY"
-
-
 class EnvironmentMissing(UserError):
     """A program or library is missing on this machine or too old."""
 
