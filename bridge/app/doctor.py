@@ -37,7 +37,7 @@ from bridge.storage.uri import canonical, parse
 from bridge.trino.client import trino_client
 from bridge.trino.plugin import supported_versions
 
-LEFT = "files left beside"
+LEFT_FILES = "files left beside"
 """Begins the check of files in directories that a table was published from."""
 log = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ def _left(config: Config, table: str) -> Iterator[Diagnostic]:
         return
     for each in found:
         first, *rest = lines(each)
-        yield Diagnostic(f"{LEFT} {table}", "warning", first, " ".join(map(str.strip, rest)))
+        yield Diagnostic(f"{LEFT_FILES} {table}", "warning", first, " ".join(map(str.strip, rest)))
 
 
 def _package(name: str, use: str) -> Diagnostic:

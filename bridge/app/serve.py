@@ -25,10 +25,10 @@ from bridge.kernel.config import Config
 from bridge.kernel.errors import BridgeError, InvalidConfiguration, PlannerUnavailable, PortInUse
 from bridge.kernel.threads import Threads
 from bridge.runtime.compose import (
+    cache_catalog,
     hive_catalog_of,
     metastore_of,
     planner_of,
-    remembering,
     split_settings,
     storage_of,
 )
@@ -91,7 +91,7 @@ class RunningService:
         self.endpoint = self._servers[0].endpoint
         storage = storage_of(config)
         self._catalog = hive_catalog_of(config)
-        planner = planner_of(config, remembering(config, self._catalog), storage)
+        planner = planner_of(config, cache_catalog(config, self._catalog), storage)
         self.handler = PlannerHandler(
             planner,
             self.endpoint,

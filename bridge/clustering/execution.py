@@ -21,10 +21,10 @@ from bridge.clustering import registry
 from bridge.clustering.entries import Gathered, Ready, ReadyCollector, reading_of
 from bridge.clustering.plan import ClusteringPlan, PlannedGroup
 from bridge.clustering.rewriting.rewrite import (
+    CountFiles,
     Effort,
     GroupResult,
     GroupTask,
-    Seen,
     delete_files,
     rewrite_group,
 )
@@ -82,7 +82,9 @@ class GroupsFailed(StorageFailure):
 class Rewriter(Protocol):
     """Distributes the rewriting of groups over threads or machines."""
 
-    def rewrite(self, tasks: Sequence[GroupTask], seen: Seen) -> Generator[GroupResult, None, None]:
+    def rewrite(
+        self, tasks: Sequence[GroupTask], seen: CountFiles
+    ) -> Generator[GroupResult, None, None]:
         """Yields the results in any order; each task appears once.
 
         Args:
@@ -108,7 +110,7 @@ class ThreadRewriter:
         self._storage, self._effort = storage, effort or Effort(threads=2)
 
     def rewrite(
-        self, tasks: Sequence[GroupTask], seen: Seen = lambda count: None
+        self, tasks: Sequence[GroupTask], seen: CountFiles = lambda count: None
     ) -> Generator[GroupResult, None, None]:
         remote = bool(tasks) and self._storage.is_remote(tasks[0].directory)
         at_once = max(1, min(self._effort.threads * (_WAITING if remote else 1), len(tasks)))
@@ -161,7 +163,7 @@ def yield_results(
 
 
 def run_task(
-    task: GroupTask, storage: Storage, effort: Effort, room: Room, seen: Seen
+    task: GroupTask, storage: Storage, effort: Effort, room: Room, seen: CountFiles
 ) -> GroupResult:
     """Rewrites one group in the layout that the task names."""
     layout = registry.layout(task.layout, len(task.columns))
@@ -275,9 +277,9 @@ def _execute(
             "cancel it and schedule another one",
         )
     held = _committed(store, plan.instant)
-    if held is None and timeline.ended(plan.instant) in ("cancelled", "rejected"):
+    if held is None and timeline.outcome(plan.instant) in ("cancelled", "rejected"):
         raise InvalidRequest(
-            f"plan {plan.instant} was {timeline.ended(plan.instant)}",
+            f"plan {plan.instant} was {timeline.outcome(plan.instant)}",
             "schedule another one: skipbridge cluster schedule",
         )
     known = timeline.results(plan.instant, [group.id for group in plan.groups])
@@ -335,7 +337,7 @@ def _execute(
     if ended != "committing":
         return _report(plan, ended, -1, resumed, results)
     # Clean deletes how a plan ended last: if that was gone, the request is.
-    if not timeline.requested(plan.instant):
+    if not timeline.is_recorded(plan.instant):
         raise no_plan(plan.instant)
     ready = ReadyCollector(collector, reading, _ready(good, gathered))
     shards, failed_files = _entries(table, store, ready, good)
@@ -471,7 +473,7 @@ def _record(
     gathered: Gathered,
 ) -> GroupResult:
     try:
-        created = timeline.done(plan.instant, result)
+        created = timeline.record_group(plan.instant, result)
     except StorageFull:  # nobody will read them, and a record of the end needs room
         delete_files(storage, [state.path for state in result.new])
         raise

@@ -40,7 +40,7 @@ _NAME = re.compile(r"/(\d{17})\.(requested|inflight|group-\d+|ended|rejected)\.j
 _OWN = re.compile(r"/own-(\d+)\.json$")
 _REFUSED = re.compile(r"/(\d{17}\.(refused|dearer))\.json$")
 
-Order = tuple[str, tuple[str, ...], int]
+PlanOrder = tuple[str, tuple[str, ...], int]
 """Of the rows of new files: the layout, its columns, and the size of the files."""
 
 
@@ -109,14 +109,14 @@ class Timeline:
             if instant in done:
                 state = "completed"
             elif "ended" in kinds:
-                state = self.ended(instant) or state
+                state = self.outcome(instant) or state
             if "rejected" in kinds and instant not in done:
                 state = "rejected"
             groups = sum(kind.startswith("group-") for kind in kinds)
             states.append(PlanState(instant, state, groups))
         return states
 
-    def waiting(self, manifest: Manifest | None) -> Waiting:
+    def list_unfinished(self, manifest: Manifest | None) -> Waiting:
         """The plans that have not ended. A damaged one hides no other.
 
         Args:
@@ -170,13 +170,13 @@ class Timeline:
         """
         if self._create(f"{instant}.ended", json.dumps({"state": state}).encode()):
             return state
-        return self.ended(instant) or state
+        return self.outcome(instant) or state
 
     def reject(self, instant: str) -> None:
         """Marks a plan of which nothing can be committed, whether or not it was committing."""
         self._create(f"{instant}.rejected", b"{}\n")
 
-    def ended(self, instant: str) -> str | None:
+    def outcome(self, instant: str) -> str | None:
         """How a plan ended; None if it has not. If that cannot be read, the next run commits it."""
         if self._storage.stat(self._name(f"{instant}.rejected")) is not None:
             return "rejected"
@@ -208,7 +208,7 @@ class Timeline:
         return dict(zip(groups, found, strict=True))
 
     def refuse(
-        self, instant: str, files: Mapping[FileState, str], *, dearer: Order | None = None
+        self, instant: str, files: Mapping[FileState, str], *, dearer: PlanOrder | None = None
     ) -> None:
         """Records files that would be rejected again, as long as they stay as they are.
 
@@ -225,7 +225,7 @@ class Timeline:
         name = "refused" if dearer is None else "dearer"
         self._create(f"{instant}.{name}", json.dumps(body).encode())
 
-    def list_refused(self, dearer: Order | None = None) -> dict[FileState, str]:
+    def list_refused(self, dearer: PlanOrder | None = None) -> dict[FileState, str]:
         """All files that `refuse` was told of, and why; those of a damaged record are tried again.
 
         Args:
@@ -239,7 +239,7 @@ class Timeline:
         )
         return {file: reason for files in found for file, reason in files.items()}
 
-    def read_refused(self, uri: str, dearer: Order | None = None) -> dict[FileState, str]:
+    def read_refused(self, uri: str, dearer: PlanOrder | None = None) -> dict[FileState, str]:
         """The files that one record of `refuse` names, and why; none if it is damaged.
 
         Args:
@@ -264,7 +264,7 @@ class Timeline:
         for generation in generations:
             self._create(f"own-{generation}", b"{}\n")
 
-    def owned(self) -> set[int]:
+    def own_generations(self) -> set[int]:
         """All generations that `own` was told of."""
         listed = self._storage.list_all(self._directory, recursive=False).paths.to_pylist()
         return {int(found[1]) for path in listed if (found := _OWN.search(path))}
@@ -273,11 +273,11 @@ class Timeline:
         """The files of all records."""
         return self._storage.list_all(self._directory, recursive=False)
 
-    def requested(self, instant: str) -> bool:
+    def is_recorded(self, instant: str) -> bool:
         """Whether a plan is still recorded."""
         return self._storage.stat(self._name(f"{instant}.requested")) is not None
 
-    def done(self, instant: str, result: GroupResult) -> bool:
+    def record_group(self, instant: str, result: GroupResult) -> bool:
         """Records what became of a group; False if somebody else did: their files count."""
         body = asdict(result)
         del body["gathered"]
@@ -321,12 +321,12 @@ def no_plan(instant: str) -> InvalidRequest:
     )
 
 
-def order_of(plan: ClusteringPlan) -> Order:
+def order_of(plan: ClusteringPlan) -> PlanOrder:
     """The order of a plan's new files."""
     return plan.layout, plan.columns, plan.target
 
 
-def _spelled(order: Order) -> list[object]:
+def _spelled(order: PlanOrder) -> list[object]:
     """As a record holds it."""
     return json.loads(json.dumps(order))  # type: ignore[no-any-return]
 

@@ -48,7 +48,7 @@ def pending_groups(
         IndexCorrupt, StorageFailure.
     """
     manifest = store.latest()
-    waiting = timeline.waiting(manifest).plans
+    waiting = timeline.list_unfinished(manifest).plans
     if not waiting or not files:
         return []
     origin = {**_rewritten(store, manifest, files), **{path: path for path in files}}

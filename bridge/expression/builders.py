@@ -23,11 +23,11 @@ from bridge.expression.nodes import (
 )
 from bridge.kernel.types import BIGINT, BOOLEAN, DOUBLE, STRING, UNKNOWN, Type, Value
 
-Name = str | tuple[str, ...] | Reference
+ColumnName = str | tuple[str, ...] | Reference
 Given = Value | str | None | Literal
 
 
-def ref(name: Name) -> Reference:
+def ref(name: ColumnName) -> Reference:
     """A reference. A string is one name and is never split at dots (rule 14)."""
     if isinstance(name, Reference):
         return name
@@ -56,67 +56,67 @@ def _natural(value: Value | None) -> Type:
     return UNKNOWN
 
 
-def compare(op: Op, name: Name, value: Given, type: Type | None = None) -> Predicate:
+def compare(op: Op, name: ColumnName, value: Given, type: Type | None = None) -> Predicate:
     return Predicate(op, ref(name), (literal(value, type),))
 
 
-def eq(name: Name, value: Given, type: Type | None = None) -> Predicate:
+def eq(name: ColumnName, value: Given, type: Type | None = None) -> Predicate:
     return compare(Op.EQ, name, value, type)
 
 
-def ne(name: Name, value: Given, type: Type | None = None) -> Predicate:
+def ne(name: ColumnName, value: Given, type: Type | None = None) -> Predicate:
     return compare(Op.NE, name, value, type)
 
 
-def lt(name: Name, value: Given, type: Type | None = None) -> Predicate:
+def lt(name: ColumnName, value: Given, type: Type | None = None) -> Predicate:
     return compare(Op.LT, name, value, type)
 
 
-def le(name: Name, value: Given, type: Type | None = None) -> Predicate:
+def le(name: ColumnName, value: Given, type: Type | None = None) -> Predicate:
     return compare(Op.LE, name, value, type)
 
 
-def gt(name: Name, value: Given, type: Type | None = None) -> Predicate:
+def gt(name: ColumnName, value: Given, type: Type | None = None) -> Predicate:
     return compare(Op.GT, name, value, type)
 
 
-def ge(name: Name, value: Given, type: Type | None = None) -> Predicate:
+def ge(name: ColumnName, value: Given, type: Type | None = None) -> Predicate:
     return compare(Op.GE, name, value, type)
 
 
-def null_safe_eq(name: Name, value: Given, type: Type | None = None) -> Predicate:
+def null_safe_eq(name: ColumnName, value: Given, type: Type | None = None) -> Predicate:
     return compare(Op.NULL_SAFE_EQ, name, value, type)
 
 
-def null_safe_ne(name: Name, value: Given, type: Type | None = None) -> Predicate:
+def null_safe_ne(name: ColumnName, value: Given, type: Type | None = None) -> Predicate:
     return compare(Op.NULL_SAFE_NE, name, value, type)
 
 
-def in_(name: Name, values: Iterable[Given], type: Type | None = None) -> Predicate:
+def in_(name: ColumnName, values: Iterable[Given], type: Type | None = None) -> Predicate:
     return Predicate(Op.IN, ref(name), tuple(literal(v, type) for v in values))
 
 
-def not_in(name: Name, values: Iterable[Given], type: Type | None = None) -> Predicate:
+def not_in(name: ColumnName, values: Iterable[Given], type: Type | None = None) -> Predicate:
     return Predicate(Op.NOT_IN, ref(name), tuple(literal(v, type) for v in values))
 
 
-def between(name: Name, low: Given, high: Given, type: Type | None = None) -> Expression:
+def between(name: ColumnName, low: Given, high: Given, type: Type | None = None) -> Expression:
     return and_(ge(name, low, type), le(name, high, type))
 
 
-def starts_with(name: Name, prefix: Given, type: Type | None = None) -> Predicate:
+def starts_with(name: ColumnName, prefix: Given, type: Type | None = None) -> Predicate:
     return compare(Op.STARTS_WITH, name, prefix, type)
 
 
-def is_null(name: Name) -> Predicate:
+def is_null(name: ColumnName) -> Predicate:
     return Predicate(Op.IS_NULL, ref(name))
 
 
-def is_not_null(name: Name) -> Predicate:
+def is_not_null(name: ColumnName) -> Predicate:
     return Predicate(Op.IS_NOT_NULL, ref(name))
 
 
-def is_nan(name: Name) -> Predicate:
+def is_nan(name: ColumnName) -> Predicate:
     return Predicate(Op.IS_NAN, ref(name))
 
 

@@ -60,7 +60,7 @@ class Undecided(Enum):
 
 
 UNDECIDED: Final = Undecided.UNDECIDED
-Found = Value | None | Undecided
+ComputedValue = Value | None | Undecided
 
 
 def to_condition(text: str, term: Term, columns: Sequence[Reference]) -> Predicate | None:
@@ -230,7 +230,7 @@ def _alike(one: Type, other: Type) -> bool:
     return one == other or (one.kind in texts and other.kind in texts)
 
 
-def evaluate(term: Term, values: Sequence[Value | None]) -> Found:
+def evaluate(term: Term, values: Sequence[Value | None]) -> ComputedValue:
     """The value of a term for one row; None is NULL.
 
     Args:
@@ -248,7 +248,7 @@ def evaluate(term: Term, values: Sequence[Value | None]) -> Found:
     return UNDECIDED if operation is None else operation(term, known)
 
 
-def _read(value: Value | None, type: Type) -> Found:
+def _read(value: Value | None, type: Type) -> ComputedValue:
     if value is None:
         return None
     if not is_usable(type) or _doubtful(value):
@@ -276,7 +276,7 @@ def _doubtful(value: Value | None) -> bool:
 # Operations: of a term and the values of its arguments.
 
 _Given = Sequence[Value | None]
-_Operation = Callable[[Apply, _Given], Found]
+_Operation = Callable[[Apply, _Given], ComputedValue]
 
 
 def _strict(of: _Operation) -> _Operation:
@@ -288,11 +288,11 @@ def _types(term: Apply) -> list[Type]:
     return [a.type for a in term.arguments]
 
 
-def _all(term: Apply, given: _Given) -> Found:
+def _all(term: Apply, given: _Given) -> ComputedValue:
     return False if False in given else None if None in given else True
 
 
-def _any(term: Apply, given: _Given) -> Found:
+def _any(term: Apply, given: _Given) -> ComputedValue:
     return True if True in given else None if None in given else False
 
 
@@ -319,7 +319,7 @@ def _order(term: Apply, given: _Given) -> int | Undecided:
 
 
 def _compare(test: Callable[[int], bool], equality: bool = False) -> _Operation:
-    def of(term: Apply, given: _Given) -> Found:
+    def of(term: Apply, given: _Given) -> ComputedValue:
         order = _order(term, given)
         if isinstance(order, Undecided) or (order == 2 and not equality):
             return UNDECIDED
@@ -329,7 +329,7 @@ def _compare(test: Callable[[int], bool], equality: bool = False) -> _Operation:
 
 
 def _identical(same: bool) -> _Operation:
-    def of(term: Apply, given: _Given) -> Found:
+    def of(term: Apply, given: _Given) -> ComputedValue:
         if None in given:
             return (given[0] is given[1]) is same
         order = _order(term, given)
@@ -338,13 +338,13 @@ def _identical(same: bool) -> _Operation:
     return of
 
 
-def _coalesce(term: Apply, given: _Given) -> Found:
+def _coalesce(term: Apply, given: _Given) -> ComputedValue:
     if not _same_types([term.type, *_types(term)]):
         return UNDECIDED
     return next((v for v in given if v is not None), None)
 
 
-def _if(term: Apply, given: _Given) -> Found:
+def _if(term: Apply, given: _Given) -> ComputedValue:
     """Pairs of a condition and a value, and the value otherwise."""
     if not _same_types([term.type, *_types(term)[1::2], *_types(term)[-1:]]):
         return UNDECIDED
@@ -360,7 +360,7 @@ def _same_types(types: Sequence[Type]) -> bool:
     return whole or texts or all(t == types[0] for t in types)
 
 
-def _nullif(term: Apply, given: _Given) -> Found:
+def _nullif(term: Apply, given: _Given) -> ComputedValue:
     if given[0] is None or given[1] is None:
         return given[0]
     order = _order(term, given)
@@ -370,7 +370,7 @@ def _nullif(term: Apply, given: _Given) -> Found:
 def _whole(change: Callable[..., int]) -> _Operation:
     """Of integers; beyond the width of the result's type Hive wraps, and Trino fails."""
 
-    def of(term: Apply, given: _Given) -> Found:
+    def of(term: Apply, given: _Given) -> ComputedValue:
         if not all(t.is_integer for t in (term.type, *_types(term))):
             return UNDECIDED
         try:
@@ -392,12 +392,12 @@ def _remainder(value: int, by: int) -> int:
     return int(math.copysign(1, value)) * (abs(value) % abs(by))
 
 
-def _length(term: Apply, given: _Given) -> Found:
+def _length(term: Apply, given: _Given) -> ComputedValue:
     (text,) = given
     return len(text) if isinstance(text, bytes) and text.isascii() else UNDECIDED
 
 
-def _concat(term: Apply, given: _Given) -> Found:
+def _concat(term: Apply, given: _Given) -> ComputedValue:
     texts = [v for v in given if isinstance(v, bytes)]
     return b"".join(texts) if len(texts) == len(given) else UNDECIDED
 
@@ -405,7 +405,7 @@ def _concat(term: Apply, given: _Given) -> Found:
 def _of_catalogue(name: str) -> _Operation:
     function = FUNCTIONS[name]
 
-    def of(term: Apply, given: _Given) -> Found:
+    def of(term: Apply, given: _Given) -> ComputedValue:
         constants = [a.value for a in term.arguments if isinstance(a, Literal)]
         inner = [
             (a.type, v)
@@ -437,7 +437,7 @@ def _of_catalogue(name: str) -> _Operation:
     return _strict(of)
 
 
-def _cast(term: Apply, given: _Given) -> Found:
+def _cast(term: Apply, given: _Given) -> ComputedValue:
     (value,), (source,) = given, _types(term)
     target = term.type
     if source == target:

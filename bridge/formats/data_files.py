@@ -165,7 +165,7 @@ def describe(error: Exception) -> str:
 
 
 @contextmanager
-def blaming(uri: str) -> Iterator[None]:
+def name_file_in_errors(uri: str) -> Iterator[None]:
     """Errors: FileCorrupt: Arrow cannot decode the file."""
     try:
         yield

@@ -137,7 +137,7 @@ def _read_now(serving: IndexSnapshot, listed: Listed) -> tuple[Places, Places]:
     ordinals = serving.match(listed.files)
     names = {name: i for i, name in enumerate(dict.fromkeys(listed.owners.to_pylist()))}
     place = np.array([names[name] for name in listed.owners.to_pylist()], np.int32)
-    found = clustered.replaced(ordinals, place)
+    found = clustered.find_replaced(ordinals, place)
     if found is None:
         return serving.all_ordinals, none
     replaced, new, _ = found

@@ -26,7 +26,7 @@ from bridge.metastore.client import FoundPartitions, MetastoreClient
 from bridge.metastore.connection import Cancellation
 
 T = TypeVar("T")
-Fetch = Callable[[Sequence[str], Cancellation], T]
+FetchBatch = Callable[[Sequence[str], Cancellation], T]
 _LATER_SHARE = 5
 """A reader that stops early thus wastes no more than it used, with four such batches in flight."""
 
@@ -89,7 +89,7 @@ class BatchStream(Generic[T]):
 
     def __init__(
         self,
-        fetch: Fetch[T],
+        fetch: FetchBatch[T],
         names: Sequence[str],
         settings: BatchSettings,
         adaptive: AdaptiveBatchSize | None = None,

@@ -159,7 +159,7 @@ class Caller:
             raise _Lost(error, sent=False) from error
         in_step = False  # a connection with an unread answer cannot be reused
         try:
-            with held.holding(connection):
+            with held.hold(connection):
                 answer = getattr(connection.client, method)(*arguments)
             in_step = True
         except (OSError, TTransportException) as error:

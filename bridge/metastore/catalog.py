@@ -24,7 +24,7 @@ from bridge.metastore.reader_properties import (
     is_described,
     table_properties,
 )
-from bridge.metastore.shared_partitions import Answers, PartitionCalls
+from bridge.metastore.shared_partitions import PartitionAnswers, PartitionCalls
 from bridge.metastore.statistics import table_statistics
 from bridge.storage.uri import canonical
 from bridge.table.catalog_statistics import CatalogStatistics
@@ -144,7 +144,7 @@ class HiveCatalog:
 
         readers = PartitionReaders(table)
 
-        def ask(batch: Sequence[str], cancellation: Cancellation) -> Answers:
+        def ask(batch: Sequence[str], cancellation: Cancellation) -> PartitionAnswers:
             asked = (table.name.schema, table.name.table, batch, cancellation)
             if is_described(table.format):
                 found = self.client.get_partitions_by_names(*asked)

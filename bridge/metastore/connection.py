@@ -96,7 +96,7 @@ class Cancellation:
                 connection.shut_down()
 
     @contextlib.contextmanager
-    def holding(self, connection: Connection) -> Iterator[None]:
+    def hold(self, connection: Connection) -> Iterator[None]:
         with self._lock:
             self._held.add(connection)
             if self.cancelled:

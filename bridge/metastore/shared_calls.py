@@ -71,7 +71,7 @@ class SharedCalls:
                     self._groups.pop(key, None)
                 self._changed.notify_all()
 
-    def waiting(self, key: Hashable) -> int:
+    def count_waiting(self, key: Hashable) -> int:
         """Requests that wait for a call that has not begun."""
         with self._changed:
             group = self._groups.get(key)

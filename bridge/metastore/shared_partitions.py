@@ -26,9 +26,9 @@ from bridge.metastore.batches import BatchSettings, batch_sizes
 from bridge.metastore.connection import Cancellation
 from bridge.table.model import Partition, PartitionBatch
 
-Answers = Mapping[str, Partition | BridgeError]
+PartitionAnswers = Mapping[str, Partition | BridgeError]
 """By name: a partition, or why it cannot be read. A name that is not in it does not exist."""
-Fetch = Callable[[Sequence[str], Cancellation], Answers]
+FetchPartitions = Callable[[Sequence[str], Cancellation], PartitionAnswers]
 
 _AT_ONCE = 8
 
@@ -51,7 +51,7 @@ class PartitionCalls:
             max(at_once, settings.parallelism) if at_once > 1 else 1, "partitions"
         )
 
-    def fetch(self, key: Hashable, names: Sequence[str], ask: Fetch) -> SharedFetch:
+    def fetch(self, key: Hashable, names: Sequence[str], ask: FetchPartitions) -> SharedFetch:
         """The partitions of these names, in this order; nothing is asked before the first batch.
 
         Args:
@@ -103,7 +103,7 @@ class PartitionCalls:
         if call is None:
             return
         started = time.perf_counter()
-        found: Answers | BaseException
+        found: PartitionAnswers | BaseException
         try:
             found = call.ask(call.names, call.cancellation)
         except BaseException as error:  # every exception reaches the scans
@@ -149,14 +149,14 @@ class _Call:
         shared: it began for several scans.
     """
 
-    ask: Fetch
+    ask: FetchPartitions
     names: list[str]
     owners: list[SharedFetch]
     served: dict[SharedFetch, set[str]] = field(default_factory=dict)
     cancellation: Cancellation = field(default_factory=Cancellation)
     shared: bool = False
 
-    def end(self, found: Answers | BaseException) -> None:
+    def end(self, found: PartitionAnswers | BaseException) -> None:
         # A partition that only one of several scans wants may have failed the call.
         apart = (
             self.shared
@@ -165,7 +165,7 @@ class _Call:
         )
         for scan, names in self.served.items():
             if isinstance(found, BaseException):
-                scan.failed(self, names, found, apart)
+                scan.fail(self, names, found, apart)
             else:
                 scan.answered(self, names, found)
         for scan in self.owners:
@@ -183,7 +183,7 @@ class SharedFetch:
     """
 
     def __init__(
-        self, calls: PartitionCalls, key: Hashable, names: Sequence[str], ask: Fetch
+        self, calls: PartitionCalls, key: Hashable, names: Sequence[str], ask: FetchPartitions
     ) -> None:
         self.key = key
         self.ask = ask
@@ -300,13 +300,13 @@ class SharedFetch:
             self._in_flight.append(call)
             call.served[self] = mine
 
-    def answered(self, call: _Call, names: set[str], found: Answers) -> None:
+    def answered(self, call: _Call, names: set[str], found: PartitionAnswers) -> None:
         self._in_flight.remove(call)
         for name in names:
             self._answers[name] = found.get(name)
         self._changed.notify_all()
 
-    def failed(self, call: _Call, names: set[str], error: BaseException, apart: bool) -> None:
+    def fail(self, call: _Call, names: set[str], error: BaseException, apart: bool) -> None:
         self._in_flight.remove(call)
         if apart:
             self.alone = True

@@ -27,7 +27,7 @@ from bridge.planner.predicate_log import PredicateLog
 from bridge.planner.request import ScanRequest
 from bridge.planner.scan_context import ScanContext
 from bridge.planner.scan_plan import ScanPlan
-from bridge.planner.stages import Stage
+from bridge.planner.stages import PlanStage
 from bridge.planner.stages.early_survivors import emit_early_survivors
 from bridge.planner.stages.enforcement import require_enforced
 from bridge.planner.stages.file_pruning import prune_files
@@ -156,7 +156,7 @@ class Planner:
             ColumnNotFound, InvalidConfiguration and others.
         """
         context = ScanContext(request, opened, self._scope(opened.snapshot.table))
-        stages: list[Stage] = [list_partitions, prune_files]
+        stages: list[PlanStage] = [list_partitions, prune_files]
         if context.stops_early:
             stages.append(prune_by_top_n if request.order else prune_by_limit)
         stages.append(emit_early_survivors)

@@ -15,9 +15,9 @@ from bridge.planner.reports.report import PruneReport, SplitTotals
 from bridge.planner.reports.scan_report import report_of
 from bridge.planner.request import ScanRequest
 from bridge.planner.scan_context import ScanContext
-from bridge.planner.stages import Stage
+from bridge.planner.stages import PlanStage
 from bridge.planner.stages.dynamic_filtering import apply_dynamic_filters
-from bridge.storage.reading.requests import counting
+from bridge.storage.reading.requests import tally_requests
 from bridge.table.model import CatalogTable
 from bridge.table.slices import SliceBatch
 from bridge.table.snapshot import Snapshot
@@ -36,7 +36,7 @@ class ScanPlan:
     """
 
     context: ScanContext
-    stages: tuple[Stage, ...]
+    stages: tuple[PlanStage, ...]
     log: PredicateLog | None = None
     snapshots: OpenSnapshots | None = None
 
@@ -68,7 +68,7 @@ class ScanPlan:
 
     def begin(self) -> None:
         """Starts the first I/O, which no dynamic filter can make needless."""
-        with counting(self.context.counters.listing.requests):
+        with tally_requests(self.context.counters.listing.requests):
             self.context.snapshot.begin()
 
     def batches(self) -> Iterator[SliceBatch]:

@@ -96,7 +96,7 @@ def hive_catalog_of(config: Config) -> HiveCatalog:
     return HiveCatalog(metastore_of(config))
 
 
-def remembering(config: Config, catalog: HiveCatalog) -> Catalog:
+def cache_catalog(config: Config, catalog: HiveCatalog) -> Catalog:
     """The catalogue for a process that plans many queries.
 
     Errors:

@@ -20,7 +20,7 @@ from bridge.planner.reports.report import IndexNotUsed
 from bridge.table.hive_properties import OPEN_CSV, SERDE
 from bridge.table.model import CatalogTable, Column
 
-Columns = tuple[tuple[str, str], ...]
+NamedTypes = tuple[tuple[str, str], ...]
 OTHER_COLUMNS = IndexNotUsed(
     "*",
     "OTHER_COLUMNS",
@@ -32,8 +32,8 @@ OTHER_COLUMNS = IndexNotUsed(
 class Compiled:
     """Names and types of columns and partition keys, in order and in lower case."""
 
-    columns: Columns
-    keys: Columns
+    columns: NamedTypes
+    keys: NamedTypes
 
 
 def parse_compiled(text: str) -> Compiled | None:
@@ -58,7 +58,7 @@ def parse_compiled(text: str) -> Compiled | None:
         ) from error
 
 
-def _columns(given: Any) -> Columns:
+def _columns(given: Any) -> NamedTypes:
     return tuple((str(name).lower(), _spelled(str(type))) for name, type in given)
 
 
@@ -106,5 +106,5 @@ def _shown(column: tuple[str, str] | None) -> str:
     return "no such column or key" if column is None else f"{column[0]} {column[1]}"[:200]
 
 
-def _of(columns: tuple[Column, ...]) -> Columns:
+def _of(columns: tuple[Column, ...]) -> NamedTypes:
     return tuple((c.name.lower(), str(c.type).lower()) for c in columns)

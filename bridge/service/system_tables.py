@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 
 from bridge.kernel.errors import InvalidRequest
-from bridge.planner.answers.system_tables import COLUMNS, Rows, system_table_rows
+from bridge.planner.answers.system_tables import COLUMNS, TableRows, system_table_rows
 from bridge.planner.scan_plan import ScanPlan
 from bridge.service._gen import ttypes
 
@@ -24,11 +24,11 @@ class SystemRows:
     def __init__(self, plan: ScanPlan, kind: str, wanted: list[str]) -> None:
         self.plan = plan
         self._width = len(COLUMNS.get(kind, ()))
-        self._rows: Iterator[Rows] = system_table_rows(plan, kind, wanted)
+        self._rows: Iterator[TableRows] = system_table_rows(plan, kind, wanted)
         self._lock = threading.Lock()
         self._token = 0
         self._last: ttypes.SystemPage | None = None
-        self._held: Rows | None = None
+        self._held: TableRows | None = None
 
     def next(self, token: int, max_rows: int) -> ttypes.SystemPage:
         """The page for a token: 0 first, then the `next_token` of the last page.
@@ -59,7 +59,7 @@ class SystemRows:
     def close(self) -> None:
         self.plan.close()
 
-    def _draw(self, most: int) -> Rows | None:
+    def _draw(self, most: int) -> TableRows | None:
         held, self._held = self._held, None
         if held is None:
             held = next(self._rows, None)

@@ -59,7 +59,7 @@ def directly_in(prefix: str, files: FileTable) -> FileTable:
     return files.filter(mask(pc.equal(pc.count_substring(files.paths, "/"), depth)))
 
 
-def following(files: FileTable, name: str | None) -> FileTable:
+def files_after(files: FileTable, name: str | None) -> FileTable:
     return files if name is None else files.filter(mask(pc.greater(files.paths, name)))
 
 

@@ -90,7 +90,7 @@ class Absence:
         """The partitions that a job may be writing, and where it works."""
         around = {p.name: list(_up_to(self.root, p.location)) for p in absent}
         places = sorted({place for several in around.values() for place in several})
-        staging = dict(zip(places, self.storage.staging(places, STAGING), strict=True))
+        staging = dict(zip(places, self.storage.list_staging(places, STAGING), strict=True))
         reasons = {}
         for name, several in around.items():
             for directory, newest in (s for place in several for s in staging[place]):

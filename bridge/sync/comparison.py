@@ -31,10 +31,10 @@ from bridge.storage.uri import relative
 from bridge.sync.absence import Absence, dropped_lately
 from bridge.sync.diff import (
     Changes,
-    Columns,
     KeptPartition,
     Occupied,
     PartitionDiff,
+    SpelledColumns,
     TargetProperties,
 )
 from bridge.sync.discovered_partitions import DiscoveredPartitions, DiscoveryContext, discover
@@ -87,7 +87,7 @@ from bridge.table.partition import partition_name
 from bridge.table.registry import DIRECTORY, recognise_format
 
 _FETCHED_BYTES = 4 << 20
-Rows = npt.NDArray[np.bool_]
+RowMask = npt.NDArray[np.bool_]
 
 
 @dataclass(slots=True)
@@ -120,12 +120,12 @@ class SyncPlan:
     quick: bool
     listed_at: float
     columns: tuple[Column, ...] = ()
-    target: Columns = ()
+    target: SpelledColumns = ()
     changes: Changes = field(default_factory=Changes)
     table_changes: list[str] = field(default_factory=list)
     digest: str = ""
-    newer: Rows = field(default_factory=lambda: np.zeros(0, np.bool_))
-    possibly: Rows = field(default_factory=lambda: np.zeros(0, np.bool_))
+    newer: RowMask = field(default_factory=lambda: np.zeros(0, np.bool_))
+    possibly: RowMask = field(default_factory=lambda: np.zeros(0, np.bool_))
     in_step: bool = False
     dropped: list[tuple[int, int]] = field(default_factory=list)
     files: FileFormatOptions = field(default_factory=FileFormatOptions)
@@ -378,7 +378,7 @@ class Comparison:
             refuse(str(self._request.name), found, table, self._files_columns)
         return found
 
-    def _changed_rows(self, plan: SyncPlan) -> tuple[Rows, Rows]:
+    def _changed_rows(self, plan: SyncPlan) -> tuple[RowMask, RowMask]:
         newest = plan.directories.rows["newest"].to_numpy()
         state = plan.state
         if state is None or not state.compared or state.reading != self.reading(plan.extractor):
@@ -475,7 +475,7 @@ class Comparison:
             nothing=not len(plan.directories),
         )
         refused = [directory for directory, _ in plan.directories.refused]
-        occupied = Occupied(root, plan.directories.paths, self._storage.occupied, refused)
+        occupied = Occupied(root, plan.directories.paths, self._storage.find_occupied, refused)
         changed = plan.newer | plan.possibly
         types = FileTypes(
             plan.directories,
@@ -526,7 +526,7 @@ class Comparison:
         self._report.unreadable = [*dict.fromkeys([*self._report.unreadable, *unreadable])]
         return schemas
 
-    def _untrusted(self, plan: SyncPlan, changed: Rows) -> list[str]:
+    def _untrusted(self, plan: SyncPlan, changed: RowMask) -> list[str]:
         """The partitions that a quick run compares.
 
         They are those without a directory of their name, those that lie elsewhere, those that have

@@ -30,13 +30,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from bridge.kernel.types import Type
-from bridge.sync.discovered_partitions import DiscoveredPartitions, Key
+from bridge.sync.discovered_partitions import DiscoveredPartitions, KeyTexts
 from bridge.sync.places import RegisteredPlaces, typed_keys
 from bridge.table.partition import partition_name
 
-Columns = tuple[tuple[str, str], ...]
+SpelledColumns = tuple[tuple[str, str], ...]
 """Names in lower case, with types as Hive spells them."""
-Retyped = Sequence[tuple[str, str, Type]]
+WiderTypes = Sequence[tuple[str, str, Type]]
 """Columns of one partition whose files need a wider type: name, type on record, that type."""
 
 
@@ -62,9 +62,9 @@ class RegisteredPartition:
     """
 
     name: str
-    key: Key
+    key: KeyTexts
     location: str
-    columns: Columns
+    columns: SpelledColumns
     layout: PartitionClasses
     missing: int | None = None
     record: str = field(default="", compare=False)
@@ -101,7 +101,7 @@ class TargetProperties:
     """
 
     root: str
-    columns: Columns
+    columns: SpelledColumns
     layout: PartitionClasses
     left: str | None = None
     relocate: bool = False
@@ -122,13 +122,13 @@ class Update:
     """
 
     name: str
-    key: Key
+    key: KeyTexts
     was: str
     location: str | None = None
     schema: bool = False
     classes: bool = False
     missing: int | None = None
-    types: Retyped | None = None
+    types: WiderTypes | None = None
     basis: Basis | None = field(default=None, compare=False)
 
 
@@ -172,12 +172,12 @@ class Changes:
         doubled: partitions that lie where another one does, and that one's name.
     """
 
-    adds: list[Key] = field(default_factory=list)
+    adds: list[KeyTexts] = field(default_factory=list)
     updates: list[Update] = field(default_factory=list)
     drops: list[Drop] = field(default_factory=list)
     kept: list[KeptPartition] = field(default_factory=list)
     unchanged: int = 0
-    later: list[Key] = field(default_factory=list)
+    later: list[KeyTexts] = field(default_factory=list)
     waiting: list[KeptPartition] = field(default_factory=list)
     unregistered: list[str] = field(default_factory=list)
     elsewhere: list[str] = field(default_factory=list)
@@ -260,19 +260,19 @@ class PartitionDiff:
         target: TargetProperties,
         occupied: Callable[[Sequence[str]], Sequence[bool]],
         wait: Callable[[Sequence[RegisteredPartition]], Sequence[Wait | None]] = drop_at_once,
-        retype: Callable[[Sequence[RegisteredPartition]], Sequence[Retyped]] | None = None,
+        retype: Callable[[Sequence[RegisteredPartition]], Sequence[WiderTypes]] | None = None,
     ) -> None:
         self._stored = stored
         self._target = target
         self._occupied = occupied
         self._wait = wait
         self._retype = retype
-        self._retyped: dict[str, Retyped] = {}
+        self._retyped: dict[str, WiderTypes] = {}
         self._names = {name for name, _ in target.columns}
         self._typed = typed_keys(stored.keys)
         self._by_place = {self._place(k): k for k in stored.partitions}
         self._collided = {key for key, _ in stored.collisions}
-        self._seen: set[Key] = set()
+        self._seen: set[KeyTexts] = set()
         self._places: list[tuple[str, str]] = []
         self._moves: dict[str, str] = {}
         self._unsure: list[tuple[RegisteredPartition, str | None]] = []
@@ -280,7 +280,7 @@ class PartitionDiff:
         self._elsewhere: list[RegisteredPartition] = []
         self._changes = Changes()
 
-    def trust(self, partitions: Iterable[tuple[Key, str]]) -> None:
+    def trust(self, partitions: Iterable[tuple[KeyTexts, str]]) -> None:
         """Treats these partitions as unchanged, since they matched after the last run.
 
         Args:
@@ -336,7 +336,7 @@ class PartitionDiff:
             (self._moves.get(name, place), name) for place, name in self._places
         )
 
-    def _place(self, key: Key) -> str:
+    def _place(self, key: KeyTexts) -> str:
         directory = self._stored.partitions[key].directory
         return f"{self._target.root}/{directory}" if directory else self._target.root
 
@@ -388,7 +388,7 @@ class PartitionDiff:
         for partition, place in moving:
             self._update(partition, place)
 
-    def _add(self, keys: Sequence[Key], absent: Sequence[RegisteredPartition]) -> None:
+    def _add(self, keys: Sequence[KeyTexts], absent: Sequence[RegisteredPartition]) -> None:
         """Adds directories that nobody holds."""
         held = self.places()
         self._changes.doubled = held.doubled

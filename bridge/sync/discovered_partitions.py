@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from bridge.kernel.types import UNKNOWN, Kind
-from bridge.sync.extractors import PartitionExtractor, UnparsableDirectory, Values
+from bridge.sync.extractors import KeyValues, PartitionExtractor, UnparsableDirectory
 from bridge.sync.places import linked_places
 from bridge.table.directory.catalog import key_column
 from bridge.table.directory.discovered import SCHEMA, Discovered
 from bridge.table.model import Column
 from bridge.table.partition import UNPARSABLE, parse_value
 
-Key = tuple[str | None, ...]
+KeyTexts = tuple[str | None, ...]
 """Unescaped values of a partition, None for NULL; they identify the partition."""
 _CHECKED = frozenset({Kind.BOOLEAN, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP})
 
@@ -60,9 +60,9 @@ class DiscoveredPartitions:
     """
 
     keys: tuple[Column, ...]
-    partitions: dict[Key, DiscoveredPartition] = field(default_factory=dict)
+    partitions: dict[KeyTexts, DiscoveredPartition] = field(default_factory=dict)
     unparsable: tuple[tuple[str, str], ...] = ()
-    collisions: tuple[tuple[Key, tuple[str, ...]], ...] = ()
+    collisions: tuple[tuple[KeyTexts, tuple[str, ...]], ...] = ()
     directories: Discovered = field(default_factory=lambda: Discovered("", SCHEMA.empty_table()))
     links: frozenset[str] = frozenset()
 
@@ -139,7 +139,7 @@ def read_directories(
 ) -> DiscoveredPartitions:
     """Reads every directory as a partition; for the arguments see `DiscoveryContext`."""
     unparsable: list[tuple[str, str]] = []
-    read: list[tuple[int, str, Values]] = []
+    read: list[tuple[int, str, KeyValues]] = []
     paths = directories.paths
     unlisted = tuple(f"{directory}/" for directory, _ in directories.refused)
     for row, directory in enumerate(paths):
@@ -151,7 +151,7 @@ def read_directories(
         except UnparsableDirectory as error:
             unparsable.append((directory, str(error)))
     names = tuple(k.name.lower() for k in keys) if keys is not None else _most(read)
-    fitting: list[tuple[int, str, Values]] = []
+    fitting: list[tuple[int, str, KeyValues]] = []
     for row, directory, values in read:
         if tuple(values) == names:
             fitting.append((row, directory, values))
@@ -164,8 +164,8 @@ def read_directories(
     typed = tuple(keys) if keys is not None else _keys(names, fitting, declared)
     claims = _claims(fitting, typed, paths, unparsable)
     files, sizes = (directories.rows[n].to_pylist() for n in ("files", "bytes"))
-    partitions: dict[Key, DiscoveredPartition] = {}
-    collisions: list[tuple[Key, tuple[str, ...]]] = []
+    partitions: dict[KeyTexts, DiscoveredPartition] = {}
+    collisions: list[tuple[KeyTexts, tuple[str, ...]]] = []
     for key, claimants in claims.items():
         roots = dict.fromkeys(directory for _, directory in claimants)
         if len(roots) > 1:
@@ -188,7 +188,7 @@ def read_directories(
     )
 
 
-def _read(extractor: PartitionExtractor, directory: str, recursive: bool) -> tuple[str, Values]:
+def _read(extractor: PartitionExtractor, directory: str, recursive: bool) -> tuple[str, KeyValues]:
     """The partition's own directory, and its values.
 
     Errors:
@@ -210,7 +210,7 @@ def _in_root(directories: Discovered, row: int, keys: str) -> str:
     return f"{sample}{others} in the root, above the partitions ({keys})"
 
 
-def _most(read: Sequence[tuple[int, str, Values]]) -> tuple[str, ...]:
+def _most(read: Sequence[tuple[int, str, KeyValues]]) -> tuple[str, ...]:
     """The keys of most directories; in a tie any before none, and then the keys seen first.
 
     A text file beside a first partition must not make the table unpartitioned.
@@ -220,7 +220,7 @@ def _most(read: Sequence[tuple[int, str, Values]]) -> tuple[str, ...]:
 
 
 def _keys(
-    names: Sequence[str], read: Sequence[tuple[int, str, Values]], declared: Sequence[Column]
+    names: Sequence[str], read: Sequence[tuple[int, str, KeyValues]], declared: Sequence[Column]
 ) -> tuple[Column, ...]:
     given = {c.name.lower(): c.type for c in declared if c.type is not UNKNOWN}
     return tuple(
@@ -232,14 +232,14 @@ def _keys(
 
 
 def _claims(
-    read: Sequence[tuple[int, str, Values]],
+    read: Sequence[tuple[int, str, KeyValues]],
     keys: Sequence[Column],
     paths: Sequence[str],
     unparsable: list[tuple[str, str]],
-) -> dict[Key, list[tuple[int, str]]]:
+) -> dict[KeyTexts, list[tuple[int, str]]]:
     """Directories by the values that they claim; values that their key cannot hold are reported."""
     checks: list[Callable[[str | None], bool]] = [_Holds(key) for key in keys]
-    claims: dict[Key, list[tuple[int, str]]] = {}
+    claims: dict[KeyTexts, list[tuple[int, str]]] = {}
     for row, directory, values in read:
         key = tuple(values.values())
         wrong = next((i for i, (v, c) in enumerate(zip(key, checks, strict=True)) if not c(v)), -1)

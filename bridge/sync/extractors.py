@@ -30,7 +30,7 @@ from bridge.kernel.errors import BridgeError, InvalidConfiguration
 from bridge.table.partition import NULL_MARKER, unescape
 
 ENTRY_POINTS = "skipbridge.partition_extractors"
-Values = dict[str, str | None]
+KeyValues = dict[str, str | None]
 """Value by key, in the order of the levels; None is NULL."""
 
 
@@ -41,7 +41,7 @@ class UnparsableDirectory(ValueError):
 class PartitionExtractor(Protocol):
     """Reads one directory's path; pure, so that a path always gives the same partition."""
 
-    def __call__(self, directory: str) -> Values:
+    def __call__(self, directory: str) -> KeyValues:
         """Values of a directory; its path is relative to the table's root, without outer slashes.
 
         Errors:
@@ -100,8 +100,8 @@ class _Hive:
     def __init__(self, keys: tuple[str, ...]) -> None:
         self._keys = keys
 
-    def __call__(self, directory: str) -> Values:
-        found: Values = {}
+    def __call__(self, directory: str) -> KeyValues:
+        found: KeyValues = {}
         for level in _levels(directory):
             raw, separator, text = level.partition("=")
             key = unescape(raw).lower()
@@ -128,7 +128,7 @@ class _Levels:
             )
         self._keys = keys
 
-    def __call__(self, directory: str) -> Values:
+    def __call__(self, directory: str) -> KeyValues:
         levels = _levels(directory)
         if len(levels) != len(self._keys):
             raise UnparsableDirectory(f"it has {len(levels)} levels, not {len(self._keys)}")
@@ -154,7 +154,7 @@ class _SlashDate:
         self._key = keys[0] if keys else "dt"
         self._widths = widths
 
-    def __call__(self, directory: str) -> Values:
+    def __call__(self, directory: str) -> KeyValues:
         levels = [unescape(level.rpartition("=")[2]) for level in _levels(directory)]
         if tuple(len(level) for level in levels) != self._widths or not all(
             level.isascii() and level.isdigit() for level in levels
@@ -177,7 +177,7 @@ class _Nothing:
                 "leave --partition-keys out, or choose another extractor",
             )
 
-    def __call__(self, directory: str) -> Values:
+    def __call__(self, directory: str) -> KeyValues:
         if directory:
             raise UnparsableDirectory("it is below the root of a table without partitions")
         return {}

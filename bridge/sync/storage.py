@@ -90,7 +90,7 @@ class SyncStorage:
         except (StorageFailure, InvalidUri):
             return True
 
-    def staging(
+    def list_staging(
         self, places: Sequence[str], prefixes: tuple[str, ...]
     ) -> list[list[tuple[str, int | None]]]:
         """The directories directly in each place whose names begin so.
@@ -147,7 +147,7 @@ class SyncStorage:
         found = zip(files, self._all(self.storage.stat, files), strict=True)
         return [(uri, now.size) for uri, now in found if now is not None]
 
-    def occupied(self, locations: Sequence[str]) -> list[bool]:
+    def find_occupied(self, locations: Sequence[str]) -> list[bool]:
         """`holds_data` for many locations."""
         return self._all(self.holds_data, locations)
 

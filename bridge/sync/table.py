@@ -147,7 +147,7 @@ class TableSync:
         """
         gone = set(dropped)
         places = [d.location for d in plan.changes.drops if d.name in gone and not d.left]
-        if any(self._storage.occupied(places)):
+        if any(self._storage.find_occupied(places)):
             return False
         return len(self._present(plan, added)) == len(added)
 
@@ -163,7 +163,7 @@ class TableSync:
 
     def _gone(self, batch: Sequence[Drop]) -> list[Drop]:
         """Partitions that still have no data; there may have been writes since the listing."""
-        found = self._storage.occupied([d.location for d in batch])
+        found = self._storage.find_occupied([d.location for d in batch])
         forced = self._request.drop_all
         pairs = zip(batch, found, strict=True)
         return [d for d, there in pairs if not there or (d.left and forced)]

@@ -91,7 +91,7 @@ class Events:
                 "--watch needs none",
             ) from error
 
-    def touched(self) -> TouchedTables:
+    def find_touched(self) -> TouchedTables:
         """What has changed since the last call; after an error the next call tells all of it."""
         found, last = TouchedTables(), self.last
         while events := self.client.get_next_notifications(last, _EVENTS):
@@ -148,7 +148,7 @@ class Watch:
 
     def _answer(self, events: Events) -> None:
         try:
-            touched = events.touched()
+            touched = events.find_touched()
         except BridgeError as error:  # the metastore may come back
             log.warning("events cannot be read: %s", error.message)
             return

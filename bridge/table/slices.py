@@ -96,7 +96,7 @@ class Replacements(Protocol):
 
     index: IndexFiles
 
-    def replaced(
+    def find_replaced(
         self, ordinals: Int64Array, partition: Int32Array
     ) -> tuple[Mask, Int64Array, Int32Array] | None:
         """What replaces the listed files of some partitions.
@@ -174,9 +174,9 @@ class LazyPaths:
         return LazyPaths(self._index, self._ordinals[begin : begin + length])
 
     def cast(self, target: pa.DataType) -> pa.Array:
-        return self.made().cast(target)
+        return self.read().cast(target)
 
-    def made(self) -> pa.Array:
+    def read(self) -> pa.Array:
         return self._index.paths_at(self._ordinals)
 
 
@@ -269,7 +269,7 @@ class SliceBatch:
         for begin in range(0, len(self), most):
             end = min(begin + most, len(self))
             piece = self.slice(begin, end) if len(self) > most else self
-            yield replace(piece, files=replace(piece.files, paths=piece.files.paths.made()))
+            yield replace(piece, files=replace(piece.files, paths=piece.files.paths.read()))
 
 
 def join_slices(batches: Sequence[SliceBatch]) -> SliceBatch:
@@ -337,5 +337,5 @@ def join_files(tables: Sequence[FileTable]) -> FileTable:
     if len(tables) == 1:
         return tables[0]
     return join_tables(
-        [replace(t, paths=t.paths.made()) if isinstance(t.paths, LazyPaths) else t for t in tables]
+        [replace(t, paths=t.paths.read()) if isinstance(t.paths, LazyPaths) else t for t in tables]
     )

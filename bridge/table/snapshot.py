@@ -122,7 +122,7 @@ class Snapshot(Protocol):
         """
         ...
 
-    def unchanged(self, slices: SliceBatch) -> Mask:
+    def find_unchanged(self, slices: SliceBatch) -> Mask:
         """Marks slices of `indexed_slices` that are in storage exactly as indexed."""
         ...
 

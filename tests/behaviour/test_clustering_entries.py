@@ -14,7 +14,13 @@ from bridge.clustering.entries import reading_of
 from bridge.clustering.execution import DIRECTORY, RunReport, ThreadRewriter, execute
 from bridge.clustering.plan import ClusteringPlan
 from bridge.clustering.registry import layout
-from bridge.clustering.rewriting.rewrite import Effort, GroupResult, GroupTask, Seen, rewrite_group
+from bridge.clustering.rewriting.rewrite import (
+    CountFiles,
+    Effort,
+    GroupResult,
+    GroupTask,
+    rewrite_group,
+)
 from bridge.expression.builders import eq
 from bridge.index.building.collect import (
     Collector,
@@ -168,11 +174,11 @@ def test_new_files_of_a_run_that_died_are_read_again(lake: Lake) -> None:
 
     class Noting(ThreadRewriter):
         def rewrite(
-            self, tasks: Sequence[GroupTask], seen: Seen
+            self, tasks: Sequence[GroupTask], seen: CountFiles
         ) -> Generator[GroupResult, None, None]:
             for result in super().rewrite(tasks, seen):
                 done.append(result)
-                timeline.done(plan.instant, result)
+                timeline.record_group(plan.instant, result)
                 raise Killed
                 yield
 
@@ -203,7 +209,7 @@ def test_settings_that_change_meanwhile_are_met(lake: Lake) -> None:
 
     class Adding(ThreadRewriter):
         def rewrite(
-            self, tasks: Sequence[GroupTask], seen: Seen
+            self, tasks: Sequence[GroupTask], seen: CountFiles
         ) -> Generator[GroupResult, None, None]:
             yield from super().rewrite(tasks, seen)
             lake.build(settings=lambda held: held.adding([BLOOM]))

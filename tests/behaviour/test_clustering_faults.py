@@ -18,7 +18,7 @@ from bridge.clustering.execution import DIRECTORY, RunReport, ThreadRewriter, ex
 from bridge.clustering.plan import ClusteringPlan
 from bridge.clustering.planning.eligibility import Limits
 from bridge.clustering.planning.scheduling import Strategy
-from bridge.clustering.rewriting.rewrite import GroupResult, GroupTask, Seen
+from bridge.clustering.rewriting.rewrite import CountFiles, GroupResult, GroupTask
 from bridge.index.building.collect import ThreadCollector
 from bridge.kernel.config import Config
 from bridge.kernel.errors import FileCorrupt, FileUnreadable, StorageFailure
@@ -77,7 +77,9 @@ class Failing:
 class Forgetful(ThreadRewriter):
     """As if another run had rewritten the groups: new files are read to be indexed."""
 
-    def rewrite(self, tasks: Sequence[GroupTask], seen: Seen) -> Generator[GroupResult, None, None]:
+    def rewrite(
+        self, tasks: Sequence[GroupTask], seen: CountFiles
+    ) -> Generator[GroupResult, None, None]:
         for result in super().rewrite(tasks, seen):
             yield replace(result, gathered=b"")
 

@@ -24,7 +24,7 @@ from bridge.kernel.config import Config, Setting
 from bridge.metastore.catalog import HiveCatalog
 from bridge.metastore.client import MetastoreClient
 from bridge.planner.request import ScanRequest
-from bridge.runtime.compose import planner_of, remembering
+from bridge.runtime.compose import cache_catalog, planner_of
 from bridge.runtime.create_table import register_table
 from bridge.storage.routed import open_storage
 from bridge.table.directory.catalog import DirectoryCatalog
@@ -94,7 +94,7 @@ def _one_of_all(uri: str, scratch: Path, count: int) -> list[Figure]:
     predicate = parse_where(f"id = {count // 2}")[0]
     figures = []
     with HiveCatalog(MetastoreClient(uri)) as catalog:
-        planner = planner_of(config, remembering(config, catalog), storage)
+        planner = planner_of(config, cache_catalog(config, catalog), storage)
         for freshness in ("live", "cached(60s)", "snapshot"):
 
             def plan(freshness: str = freshness) -> None:

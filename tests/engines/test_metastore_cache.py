@@ -23,7 +23,7 @@ from bridge.metastore.catalog import HiveCatalog
 from bridge.metastore.client import MetastoreClient
 from bridge.metastore.notifications import EventLog
 from bridge.planner.request import ScanRequest
-from bridge.runtime.compose import hive_catalog_of, planner_of, remembering, storage_of
+from bridge.runtime.compose import cache_catalog, hive_catalog_of, planner_of, storage_of
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.java import find_jdk
 from bridge.servers.maven import Artifact, artifact_file, class_path
@@ -240,7 +240,7 @@ def test_a_request_for_fresh_answers_bypasses_what_is_remembered(
     with metastore.client() as client, hive_catalog_of(config) as catalog:
         shop = Shop(client, tmp_path)
         shop.table("t", "p", parameters={"EXTERNAL": "TRUE", "skipbridge.freshness": "cached(1h)"})
-        planner = planner_of(config, remembering(config, catalog), storage_of(config))
+        planner = planner_of(config, cache_catalog(config, catalog), storage_of(config))
 
         def partitions(freshness: str | None = None) -> int:
             plan = planner.plan(ScanRequest(TableName(shop.name, "t"), freshness=freshness))

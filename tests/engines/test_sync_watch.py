@@ -139,14 +139,14 @@ def test_a_mark_of_missing_data_is_no_change_by_others(
         shutil.rmtree(root / "p=2")
         for there in (True, False):  # and data returns
             subprocess.run(words, capture_output=True, check=True)
-            touched = events.touched()
+            touched = events.find_touched()
             assert marks() is there
             assert "marked.t" in touched.changed and not touched.altered
             write(root, "p=2")
         (other,) = client.get_partitions_by_names("marked", "t", ["p=2"]).partitions
         other.sd.location = f"file:{root}/p=1"
         client.alter_partitions("marked", "t", [other], {"DO_NOT_UPDATE_STATS": "true"})
-        assert events.touched().altered == {"marked.t"}
+        assert events.find_touched().altered == {"marked.t"}
 
 
 def _documents(text: str) -> list[str]:

@@ -38,7 +38,7 @@ def scheduled(lake: Lake, storage: Storage | None = None, **strategy: Any) -> Cl
     """A saved plan over the newest generation; one without groups is not saved."""
     used = storage or lake.storage
     index, timeline = lake.snapshot(), timeline_of(lake, used)
-    pending = pending_files(timeline.waiting(index.manifest))
+    pending = pending_files(timeline.list_unfinished(index.manifest))
     listed = in_directories(lake.all_partitions(), used, recursive=lake.recursive)()
     chosen = Strategy(**{"limits": SMALL, **strategy})
     while True:
@@ -51,7 +51,7 @@ def advised(lake: Lake, scans: Sequence[Logged], **strategy: Any) -> ClusteringA
     """What `cluster advise` says of the newest generation and some logged scans."""
     index, fields = lake.snapshot(), [Field(c.name, c.type) for c in lake.table().columns]
     listed = in_directories(lake.all_partitions(), lake.storage, recursive=lake.recursive)()
-    pending = pending_files(timeline_of(lake).waiting(index.manifest))
+    pending = pending_files(timeline_of(lake).list_unfinished(index.manifest))
 
     def plan_of(layout: str, columns: tuple[str, ...]) -> ClusteringPlan:
         grouping = "overlap" if columns else "size"

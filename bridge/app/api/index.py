@@ -217,7 +217,7 @@ class TableIndex:
 
         return describe_index(self._session._config, self._table)
 
-    def failed(self) -> list[dict[str, Any]]:
+    def list_failed(self) -> list[dict[str, Any]]:
         """``file`` and ``reason`` of the files that could not be read when they were indexed.
 
         Errors: as `report`.

@@ -53,8 +53,8 @@ from bridge.kernel.errors import InvalidPredicate
 from bridge.kernel.types import HIVE, SPARK, STRING, TRINO, Field, Kind, NanOrder, Semantics, Type
 
 Mask = npt.NDArray[np.bool_]
-Columns = Mapping[str, pa.Array]
-Node = Callable[[Columns, int], Mask]
+ArrowColumns = Mapping[str, pa.Array]
+RowTest = Callable[[ArrowColumns, int], Mask]
 SEMANTICS: dict[str, Semantics] = {"trino": TRINO, "hive": HIVE, "spark": SPARK}
 _DAY = 86_400_000_000
 _CHARS = "compare it with a text: engines pad and trim a char, each in its own way"
@@ -80,9 +80,9 @@ class RowFilter:
     """
 
     columns: tuple[str, ...]
-    _node: Node
+    _node: RowTest
 
-    def mask(self, columns: Columns, rows: int) -> Mask:
+    def mask(self, columns: ArrowColumns, rows: int) -> Mask:
         """Which rows pass.
 
         Args:
@@ -120,7 +120,7 @@ class _Compiler:
         node = self._node(normalise(ranges, self._semantics))
         return RowFilter(tuple(self._columns), node)
 
-    def _node(self, expression: Expression) -> Node:
+    def _node(self, expression: Expression) -> RowTest:
         match expression:
             case And(children):
                 return _all([self._node(c) for c in children])
@@ -133,7 +133,7 @@ class _Compiler:
         assert isinstance(expression, Predicate), expression
         return self._leaf(expression)
 
-    def _leaf(self, predicate: Predicate) -> Node:
+    def _leaf(self, predicate: Predicate) -> RowTest:
         node = self._compared(predicate)
         if self._engine != "hive" or predicate.op not in (Op.IN, Op.NOT_IN):
             return node
@@ -143,7 +143,7 @@ class _Compiler:
         if not column.type.is_floating:
             return node
 
-        def check_zeros(columns: Columns, rows: int) -> Mask:
+        def check_zeros(columns: ArrowColumns, rows: int) -> Mask:
             values = _at(columns, column.path)
             zeros = values.filter(pc.equal(values, 0.0))
             if np.signbit(zeros.to_numpy(zero_copy_only=False)).any():
@@ -155,7 +155,7 @@ class _Compiler:
 
         return check_zeros
 
-    def _compared(self, predicate: Predicate) -> Node:
+    def _compared(self, predicate: Predicate) -> RowTest:
         if not isinstance(predicate.reference, Call):
             column = self._scope.resolve(predicate.reference)
             is_char = column.type.kind is Kind.CHAR
@@ -172,7 +172,7 @@ class _Compiler:
             raise InvalidPredicate(f"{brief(predicate)} cannot be computed here", _REMEDY)
         return self._row_by_row(predicate)
 
-    def _bound(self, bound: BoundExpression) -> Node:
+    def _bound(self, bound: BoundExpression) -> RowTest:
         match bound:
             case BoundAnd(children):
                 return _all([self._bound(c) for c in children])
@@ -190,14 +190,14 @@ class _Compiler:
                 return _constant(False)
         return _constant(True)
 
-    def _values(self, reference: BoundReference) -> Callable[[Columns], pa.Array]:
+    def _values(self, reference: BoundReference) -> Callable[[ArrowColumns], pa.Array]:
         for column in columns_of(reference):
             self._columns[column.path[0]] = None
         if isinstance(reference, BoundCall):
             return lambda columns: _called(reference, columns)
         return lambda columns: _at(columns, reference.path)
 
-    def _char(self, predicate: Predicate, column: BoundReference) -> Node:
+    def _char(self, predicate: Predicate, column: BoundReference) -> RowTest:
         """Rule 11: Trino and Spark compare padded texts, Hive those without trailing spaces.
 
         Patterns are matched as they are written.
@@ -225,7 +225,7 @@ class _Compiler:
         scope = Scope([Field("c", STRING)], (), case_sensitive=False)
         bound = bind_in(scope, plain, self._semantics, strict=True)
 
-        def node(columns: Columns, rows: int) -> Mask:
+        def node(columns: ArrowColumns, rows: int) -> Mask:
             values = _at(columns, column.path)
             values = pc.utf8_rtrim(values, " ") if hive else pc.utf8_rpad(values, width, " ")
             return compiled({"c": values}, rows)
@@ -234,7 +234,7 @@ class _Compiler:
         compiled = inner._bound(bound)
         return node
 
-    def _row_by_row(self, predicate: Predicate) -> Node:
+    def _row_by_row(self, predicate: Predicate) -> RowTest:
         """What Arrow does not compute as the engine does; exact, one row after another."""
         column = self._scope.resolve(predicate.reference)
         types = {predicate.reference.path: column.type}
@@ -258,7 +258,7 @@ class _Compiler:
         passes(_DUMMY.get(column.type.kind, b"" if column.type.is_bytes else 0))  # may refuse
         self._columns[column.path[0]] = None
 
-        def node(columns: Columns, rows: int) -> Mask:
+        def node(columns: ArrowColumns, rows: int) -> Mask:
             values = canonical(_at(columns, column.path), column.type)
             return np.fromiter((passes(v) for v in values), np.bool_, rows)
 
@@ -339,12 +339,12 @@ def _decoded(literal: Literal) -> str:
     return literal.value.decode("utf-8", "replace")
 
 
-def _constant(value: bool) -> Node:
+def _constant(value: bool) -> RowTest:
     return lambda columns, rows: np.full(rows, value, np.bool_)
 
 
-def _all(nodes: Sequence[Node]) -> Node:
-    def node(columns: Columns, rows: int) -> Mask:
+def _all(nodes: Sequence[RowTest]) -> RowTest:
+    def node(columns: ArrowColumns, rows: int) -> Mask:
         found = nodes[0](columns, rows)
         for each in nodes[1:]:
             if not found.any():
@@ -355,8 +355,8 @@ def _all(nodes: Sequence[Node]) -> Node:
     return node
 
 
-def _any(nodes: Sequence[Node]) -> Node:
-    def node(columns: Columns, rows: int) -> Mask:
+def _any(nodes: Sequence[RowTest]) -> RowTest:
+    def node(columns: ArrowColumns, rows: int) -> Mask:
         found = nodes[0](columns, rows)
         for each in nodes[1:]:
             if found.all():
@@ -367,7 +367,7 @@ def _any(nodes: Sequence[Node]) -> Node:
     return node
 
 
-def _at(columns: Columns, path: tuple[str, ...]) -> pa.Array:
+def _at(columns: ArrowColumns, path: tuple[str, ...]) -> pa.Array:
     values = columns[path[0]]
     for name in path[1:]:
         values = pc.struct_field(values, [values.type.get_field_index(name)])
@@ -441,7 +441,7 @@ def _outside(inside: Callable[[pa.Array], Mask], values: pa.Array) -> Mask:
     return ~inside(values) & _mask(values.is_valid())
 
 
-def _called(call: BoundCall, columns: Columns) -> pa.Array:
+def _called(call: BoundCall, columns: ArrowColumns) -> pa.Array:
     """A function's values, in the Arrow form of its type.
 
     Errors:

@@ -44,7 +44,7 @@ def doctor(
     requested is broken; 3 if files lie in directories that TABLE was published from, and no engine
     reads them.
     """
-    from bridge.app.doctor import LEFT, examine
+    from bridge.app.doctor import LEFT_FILES, examine
     from bridge.hive.checks import HiveAddress
     from bridge.runtime.diagnostic import verdict
 
@@ -67,5 +67,5 @@ def doctor(
         console.print(verdict(findings), markup=False)
     if any(f.status == "error" for f in findings):
         raise SystemExit(1)
-    if any(f.check.startswith(LEFT) for f in findings):
+    if any(f.check.startswith(LEFT_FILES) for f in findings):
         raise SystemExit(PROBLEMS)

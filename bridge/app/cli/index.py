@@ -309,7 +309,7 @@ def show(config: Config, table: str, failed: bool, output: str) -> None:
     tries it again; `index build --full` tries all files again.
     """
     if failed:
-        _show_failed(_index_of(config, table).failed(), output)
+        _show_failed(_index_of(config, table).list_failed(), output)
         return
     found = _index_of(config, table).show()
     if output == "json":

@@ -205,7 +205,7 @@ class Advisor:
         old = current.costs([group.files for group, _ in groups], self.open_cost)
         before, after = np.zeros(len(groups)), np.zeros(len(groups))
         for each in asked:
-            before += each.weight * old(current.asking(each))
+            before += each.weight * old(current.never_matching(each))
             kept = (number >= 0) & ~files.never(each.predicate)
             costs = new.sizes[kept] + self.open_cost
             after += each.weight * np.bincount(number[kept], costs, minlength=len(groups))
@@ -249,7 +249,7 @@ def advise_clustering(
         check_table(found)
         advisor = Advisor.open(config, storage, catalog, found, store, log=log)
         timeline = Timeline(storage, store.root)
-        pending = pending_files(timeline.waiting(advisor.index.manifest))
+        pending = pending_files(timeline.list_unfinished(advisor.index.manifest))
         pending += [] if strategy.again else timeline.list_refused()
         return {"table": str(found.name), **advised(advisor.advice(strategy, grouping, pending))}
 

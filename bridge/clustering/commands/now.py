@@ -133,7 +133,7 @@ def run_now(
                         progress=tick,
                     )
                 except (StorageFailure, InvalidRequest) as error:
-                    ended = timeline.ended(instant)
+                    ended = timeline.outcome(instant)
                     if isinstance(error, StorageFailure):  # its files wait for a later run
                         failures.append(error)
                     elif ended not in ("cancelled", "rejected"):

@@ -105,7 +105,7 @@ def schedule(
     with listing.open_table(config, table) as (storage, catalog, found, store):
         advisor = Advisor.open(config, storage, catalog, found, store, listing=listing)
         timeline = Timeline(storage, store.root)
-        waiting = timeline.waiting(advisor.index.manifest)
+        waiting = timeline.list_unfinished(advisor.index.manifest)
         for each, reason in waiting.damaged.items():
             say(
                 f"{table}: plan {each} is left out: {reason}\n"
@@ -186,7 +186,7 @@ def _refuse(found: CatalogTable, given: Mapping[str, bool]) -> None:
 
 def _oldest(timeline: Timeline, store: IndexStore, found: CatalogTable, table: str) -> str:
     """The oldest plan that waits and can be executed. Errors: InvalidRequest: none waits."""
-    waiting = timeline.waiting(store.latest())
+    waiting = timeline.list_unfinished(store.latest())
     instants = [plan.instant for _, plan in waiting.plans if plan.location == found.location]
     instants += [plan.instant for _, plan in waiting.plans]  # executing it tells what is wrong
     instants += waiting.damaged
@@ -321,7 +321,7 @@ def oldest_begun_plan(
     with (listing or TableListing()).open_table(config, table) as (storage, _, found, store):
         if cluster_hudi.is_hudi(found):
             return None
-        for state, plan in Timeline(storage, store.root).waiting(store.latest()).plans:
+        for state, plan in Timeline(storage, store.root).list_unfinished(store.latest()).plans:
             here = plan.location == found.location  # or the table has moved: nobody can end it
             if state != "requested" and here and plan.instant not in besides:
                 return plan.instant

@@ -120,7 +120,7 @@ def _due(
             index = IndexSnapshot.open(manifest, store, cache, limits)
             with table_files(config, storage, catalog, found) as list_files:
                 small = small_files(list_files(), index, chosen.limits)
-        held = since(plans, manifest.generation, small, clock(), timeline.owned())
+        held = since(plans, manifest.generation, small, clock(), timeline.own_generations())
         return chosen, due(triggers, held)
 
 

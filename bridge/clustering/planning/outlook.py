@@ -41,7 +41,7 @@ def outlook(plan: ClusteringPlan, listed: Listed, index: IndexSnapshot) -> list[
     count = np.bincount(place, minlength=len(names))
     size = np.bincount(place, listed.files.sizes, minlength=len(names))
     clustered = index.clustered
-    found = None if clustered is None else clustered.replaced(index.match(listed.files), place)
+    found = None if clustered is None else clustered.find_replaced(index.match(listed.files), place)
     if clustered is not None and found is not None:
         replaced, new, where = found
         count -= np.bincount(place[replaced], minlength=len(names))

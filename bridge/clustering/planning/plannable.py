@@ -45,7 +45,7 @@ class ColumnBounds:
             found.append(ranks)
         return found[0], found[1]
 
-    def spelled(self, at: Int64) -> tuple[tuple[str | None, str | None], ...]:
+    def texts(self, at: Int64) -> tuple[tuple[str | None, str | None], ...]:
         """Least and greatest value of some files as text; None where unknown."""
         sides = [
             [_text(v, self.type) for v in bounds.take(pa.array(at)).to_pylist()]

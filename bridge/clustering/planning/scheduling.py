@@ -175,7 +175,7 @@ def make_plan(
     if not strategy.again and index.clustered is not None:
         names = {name: i for i, name in enumerate(dict.fromkeys(owners))}
         place = np.array([names[name] for name in owners], np.int32)
-        replaced = index.clustered.replaced(ordinals, place)
+        replaced = index.clustered.find_replaced(ordinals, place)
         if replaced is not None:
             wanted &= ~replaced[0]
     waiting = {(state.path, state.size, state.modified) for state in pending}
@@ -226,7 +226,7 @@ def make_plan(
                 states,
                 strategy.limits.outputs(sum(state.size for state in states)),
                 tuple(
-                    (f.name, bounds.spelled(places))
+                    (f.name, bounds.texts(places))
                     for f, bounds in zip(fields, found.bounds, strict=True)
                 ),
                 found.formats[int(places[0])],
@@ -295,7 +295,7 @@ def _with_other_metrics(
     full = []
     for group, mine in zip(groups, positions, strict=True):
         at = np.array([place[i] for i in mine.tolist()], np.int64)
-        spelled = ((c.name, b.spelled(at)) for c, b in zip(others, whole.bounds, strict=True))
+        spelled = ((c.name, b.texts(at)) for c, b in zip(others, whole.bounds, strict=True))
         more = tuple(
             (name, bounds)
             for name, bounds in spelled
@@ -380,7 +380,7 @@ def _current(
     clustered = index.clustered
     names = {name: i for i, name in enumerate(dict.fromkeys(owners))}
     place = np.array([names[name] for name in owners], np.int32)
-    held = None if clustered is None else clustered.replaced(ordinals, place)
+    held = None if clustered is None else clustered.find_replaced(ordinals, place)
     new = np.empty(0, np.int64) if held is None else held[1]
     owner = np.empty(0, np.int32) if held is None else held[2]
     files = clustered.index if clustered is not None else index

@@ -151,7 +151,7 @@ class NewFiles:
         asks = [bounds, *(each.never for each in self.filters)] if self.filters else []
         return narrow(predicate, found, asks)
 
-    def kept(self, never: npt.NDArray[np.bool_] | None) -> tuple[float, float]:
+    def sum_kept(self, never: npt.NDArray[np.bool_] | None) -> tuple[float, float]:
         """Files and bytes that are kept; ``never`` is of the simulated files."""
         simulated = float(self.num_bytes.sum())
         if never is None or not simulated:
@@ -257,7 +257,7 @@ class CurrentFiles:
         new: Int64 = np.empty(0, np.int64)
         left = ~gone
         clustered = self._index.clustered
-        found = None if clustered is None else clustered.replaced(ordinals, self._owner)
+        found = None if clustered is None else clustered.find_replaced(ordinals, self._owner)
         if clustered is not None and found is not None:
             left &= ~found[0]
             new = found[1]
@@ -269,7 +269,7 @@ class CurrentFiles:
     def costs(
         self, groups: Sequence[Sequence[FileState]], open_cost: int
     ) -> Callable[[Sequence[npt.NDArray[np.bool_]]], Floats]:
-        """What a scan pays for the files of each group, by what `asking` has said.
+        """What a scan pays for the files of each group, by what `never_matching` has said.
 
         Args:
             groups: no two have a file in common. A file that no index knows is read by all scans.
@@ -308,7 +308,7 @@ class CurrentFiles:
             counts.append((count, count * index.sizes))
         return _Sums(float(len(unknown)), float(sizes.sum()), tuple(counts))
 
-    def asking(self, question: Question) -> list[npt.NDArray[np.bool_]]:
+    def never_matching(self, question: Question) -> list[npt.NDArray[np.bool_]]:
         """The files of each index that hold no matching row."""
         return [files.never(question.predicate) for files in self._asked]
 
@@ -321,7 +321,7 @@ class _Sums:
     num_bytes: float
     each: tuple[tuple[Floats, Floats], ...]
 
-    def kept(self, never: Sequence[npt.NDArray[np.bool_]]) -> tuple[float, float]:
+    def sum_kept(self, never: Sequence[npt.NDArray[np.bool_]]) -> tuple[float, float]:
         files, size = self.files, self.num_bytes
         for (count, sizes), mask in zip(self.each, never, strict=True):
             files += float(count[~mask].sum())
@@ -371,12 +371,12 @@ def forecasts(
     totals = np.zeros((len(plans), 2))
     weight = sum(question.weight for question in questions)
     for question in questions:
-        never = current.asking(question)
+        never = current.never_matching(question)
         for i, (each, held) in enumerate(zip(plans, sums, strict=True)):
-            totals[i] += question.weight * np.array(held.kept(never))
+            totals[i] += question.weight * np.array(held.sum_kept(never))
             if each is not None:
                 skipped = each[1].never(question.predicate)
-                totals[i] += question.weight * np.array(each[1].kept(skipped))
+                totals[i] += question.weight * np.array(each[1].sum_kept(skipped))
     found = []
     for each, held, (files, size) in zip(plans, sums, totals / max(weight, 1e-9), strict=True):
         added = (0.0, 0.0) if each is None else (each[1].all_files, each[1].all_bytes)

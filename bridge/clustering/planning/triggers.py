@@ -111,7 +111,7 @@ def small_files(listed: Listed, index: IndexSnapshot, limits: Limits) -> int:
     if index.clustered is not None:
         names = {name: i for i, name in enumerate(dict.fromkeys(owners))}
         place = np.array([names[name] for name in owners], np.int32)
-        replaced = index.clustered.replaced(ordinals, place)
+        replaced = index.clustered.find_replaced(ordinals, place)
         if replaced is not None:
             wanted &= ~replaced[0]
     counts = Counter(owners[i] for i in np.flatnonzero(wanted).tolist())

@@ -182,7 +182,9 @@ class _Unchanged:
         return parts
 
 
-def holding(listed: Mapping[str, FileState], groups: Sequence[Replacement]) -> list[Replacement]:
+def complete_groups(
+    listed: Mapping[str, FileState], groups: Sequence[Replacement]
+) -> list[Replacement]:
     """The groups whose old files are all listed as they were rewritten."""
     return [
         group

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from bridge.clustering.publication.left import list_reached_directories
 from bridge.clustering.publication.places import Places, lies_in
 from bridge.clustering.publication.quiet import data_of
-from bridge.clustering.publication.switches import Switch, Switches, differing
+from bridge.clustering.publication.switches import Switch, Switches, changed_files
 from bridge.index.generations.replacements import FileState
 from bridge.storage.local_disk.local import resolve_links
 from bridge.storage.port import Storage, same_state
@@ -105,7 +105,7 @@ def _doubt(storage: Storage, held: Sequence[Switch], there: str, recursive: bool
     if not last:
         return "its location was not switched here"
     listed = storage.list_all(there, recursive=recursive)
-    gone = differing(last[-1].wrote, data_of(listed, there, recursive))
+    gone = changed_files(last[-1].wrote, data_of(listed, there, recursive))
     return f"{gone[0]} is not as it was published" if gone else ""
 
 

@@ -16,11 +16,11 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bridge.clustering.publication.copies import Copies, Unequal, holding
+from bridge.clustering.publication.copies import Copies, Unequal, complete_groups
 from bridge.clustering.publication.left import came_back, list_reached_directories
 from bridge.clustering.publication.places import Places, lies_in
 from bridge.clustering.publication.quiet import data_of, everything, unrest
-from bridge.clustering.publication.switches import Switch, Switches, differing
+from bridge.clustering.publication.switches import Switch, Switches, changed_files
 from bridge.clustering.timeline import new_instant
 from bridge.index.generations.replacements import FileState, Replacement
 from bridge.kernel.errors import MetastoreFailure, StorageFailure
@@ -213,7 +213,7 @@ class Publisher:
     def _changed(self, each: Switch) -> bool:
         """Whether the directories are no longer what a ready record says."""
         old, new = self._listed(each.old), self._listed(each.new)
-        if differing(each.went, old) or differing(each.wrote, new):
+        if changed_files(each.went, old) or changed_files(each.wrote, new):
             return True
         return len(old) != len(each.went) or (not each.back and len(new) != len(each.wrote))
 
@@ -231,7 +231,7 @@ class Publisher:
             return
         listed = self._listed(each.old)
         known = {state.path: state for state in each.went}
-        if listed and not differing(listed.values(), known):
+        if listed and not changed_files(listed.values(), known):
             self._switches.mark(each)
 
     # one partition
@@ -246,7 +246,7 @@ class Publisher:
     ) -> str | None:
         """Why the partition is not published; None if it is; empty if no group holds."""
         old = places[name]
-        if not holding(self._listed(old), groups):
+        if not complete_groups(self._listed(old), groups):
             return ""
         attempt = self._switches.begin(name, _next(held), old, instant)
         if attempt is None:
@@ -264,7 +264,7 @@ class Publisher:
         if reason:
             return reason
         data = data_of(before, attempt.old, self._recursive)
-        mine = holding(data, groups)
+        mine = complete_groups(data, groups)
         if not mine:  # as if an INSERT OVERWRITE has deleted them, which has not committed yet
             return "its clustered files were written or deleted meanwhile"
         try:
@@ -283,8 +283,8 @@ class Publisher:
             return ""
         before = everything(self._storage, there)
         data = data_of(before, there, self._recursive)
-        strange = sorted({*differing(last.wrote, data), *(data.keys() - _paths(last.wrote))})
-        gone = differing(last.went, self._listed(last.old))
+        strange = sorted({*changed_files(last.wrote, data), *(data.keys() - _paths(last.wrote))})
+        gone = changed_files(last.went, self._listed(last.old))
         if strange or gone:
             what = "has changed since it was published" if strange else "is not as it was left"
             more = len(strange) + len(gone) - 1
@@ -304,7 +304,7 @@ class Publisher:
         """Switches the location to the new directory of a ready attempt; why not, or None."""
         self._switches.mark(each)
         # A static INSERT OVERWRITE of Spark deletes the partition's usual directory, too.
-        gone = differing(each.wrote, self._listed(each.new))
+        gone = changed_files(each.wrote, self._listed(each.new))
         if gone:
             self._give_up(each)
             return f"{gone[0]} was written or deleted meanwhile"
@@ -325,7 +325,7 @@ class Publisher:
 
     def _made(self, each: Switch) -> None:
         """Ends a switch that the metastore has made."""
-        self._switches.made(each)
+        self._switches.record_move(each)
         if each.back:
             self._switches.unmark(each.new)
 
@@ -338,7 +338,7 @@ class Publisher:
     def _moved_on(self, directory: str, before: Mapping[str, FileState]) -> str:
         """Why a directory is no longer as it was listed; empty if it is."""
         now = self._listed(directory)
-        changed = sorted({*differing(before.values(), now), *(now.keys() - before.keys())})
+        changed = sorted({*changed_files(before.values(), now), *(now.keys() - before.keys())})
         return f"{changed[0]} was written or deleted meanwhile" if changed else ""
 
     def _unrest(self, attempt: Switch, before: FileTable) -> str:

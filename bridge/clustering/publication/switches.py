@@ -141,7 +141,7 @@ class Switches:
         """Gives up an attempt that is ready, and was not switched."""
         self._create(each, "undone", {})
 
-    def made(self, each: Switch) -> None:
+    def record_move(self, each: Switch) -> None:
         """Records that the metastore has the new directory."""
         self._create(each, "made", {})
 
@@ -266,7 +266,7 @@ class Switches:
         return join(self.home, inner) if inner else self.home
 
 
-def differing(states: Iterable[FileState], now: Mapping[str, FileState]) -> list[str]:
+def changed_files(states: Iterable[FileState], now: Mapping[str, FileState]) -> list[str]:
     """Paths of files that are not there as they were recorded."""
     return [s.path for s in states if s.path not in now or not same_state(s, now[s.path])]
 

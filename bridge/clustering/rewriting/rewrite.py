@@ -60,7 +60,7 @@ _AHEAD = 2
 """Batches that are read ahead of those that are decoded."""
 _FEWEST = 2
 """Files that are worth a rewrite, once others of their group were set aside."""
-Seen = Callable[[int], None]
+CountFiles = Callable[[int], None]
 """Gets the number of old files that were read since it was called last, from any thread."""
 
 
@@ -177,7 +177,7 @@ def rewrite_group(
     layout: Layout,
     effort: Effort | None = None,
     room: Room | None = None,
-    seen: Seen = lambda count: None,
+    seen: CountFiles = lambda count: None,
 ) -> GroupResult:
     """Rewrites one group.
 
@@ -252,7 +252,7 @@ class _Rewrite:
         layout: Layout,
         effort: Effort,
         room: Room,
-        seen: Seen,
+        seen: CountFiles,
     ) -> None:
         self.aside: dict[str, str] = {}
         self.written: list[str] = []

@@ -13,10 +13,10 @@ from bridge.clustering import registry
 from bridge.clustering.execution import yield_results
 from bridge.clustering.layouts.layout import Layout
 from bridge.clustering.rewriting.rewrite import (
+    CountFiles,
     Effort,
     GroupResult,
     GroupTask,
-    Seen,
     rewrite_group,
 )
 from bridge.indexing.spark_build import cause, ship_modules, ship_package, storage_here
@@ -52,7 +52,7 @@ class SparkRewriter:
             ship_package(self._context)
 
     def rewrite(
-        self, tasks: Sequence[GroupTask], seen: Seen = lambda count: None
+        self, tasks: Sequence[GroupTask], seen: CountFiles = lambda count: None
     ) -> Generator[GroupResult, None, None]:
         layouts = {t.layout: registry.layout(t.layout, len(t.columns)) for t in tasks}
         if self._ships:

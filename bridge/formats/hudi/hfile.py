@@ -21,7 +21,7 @@ from bridge.formats.hudi.log_format import read_exactly
 from bridge.kernel.errors import FileCorrupt, UnsupportedTable
 from bridge.storage.port import Range, Storage
 
-Fetch = Callable[[Sequence[Range]], list[bytes]]
+FetchRanges = Callable[[Sequence[Range]], list[bytes]]
 WHOLE = 8 << 20
 """A file of up to this many bytes is read in one request."""
 _TAIL = 1 << 20
@@ -81,7 +81,7 @@ class HFile:
 
     __slots__ = ("_fetch", "_places", "_size", "_trailer", "entries", "info", "uri")
 
-    def __init__(self, fetch: Fetch, size: int, uri: str) -> None:
+    def __init__(self, fetch: FetchRanges, size: int, uri: str) -> None:
         self.uri = uri
         self._fetch = fetch
         self._size = size
@@ -220,7 +220,7 @@ class HFile:
             yield _block(memoryview(data), magic, self._trailer.codec)[0]
 
 
-def _from_tail(fetch: Fetch, tail: bytes, start: int, ranges: Sequence[Range]) -> list[bytes]:
+def _from_tail(fetch: FetchRanges, tail: bytes, start: int, ranges: Sequence[Range]) -> list[bytes]:
     if all(a >= start for a, _ in ranges):
         return [tail[a - start : b - start] for a, b in ranges]
     return fetch(ranges)

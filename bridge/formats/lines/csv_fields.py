@@ -26,7 +26,7 @@ _ONE_BY_ONE = 32 * 1024 * 1024
 _NO_SPACE = "\x85\xa0\u2007\u202f"
 """Characters that are white space for Python and not for Java."""
 Mask = npt.NDArray[np.bool_]
-Places = npt.NDArray[np.int64]
+BytePlaces = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class FieldCutter:
         lines = _Lines(raw, starts, ends, self._syntax)
         empty, odd = lines.empty, lines.odd
         tables: list[pa.Table] = []
-        numbers: list[Places] = []
+        numbers: list[BytePlaces] = []
         if empty.any():
             numbers.append(np.flatnonzero(empty))
             tables.append(self._rows([[]] * len(numbers[-1])))
@@ -163,7 +163,9 @@ class FieldCutter:
         whole = pa.concat_tables(tables)
         return whole.take(pa.array(np.argsort(np.concatenate(numbers), kind="stable")))
 
-    def _each(self, block: bytes, starts: Places, ends: Places, chosen: Places) -> list[list[str]]:
+    def _each(
+        self, block: bytes, starts: BytePlaces, ends: BytePlaces, chosen: BytePlaces
+    ) -> list[list[str]]:
         self._one_by_one += int((ends[chosen] - starts[chosen]).sum())
         if self._one_by_one > _ONE_BY_ONE:
             raise ambiguous(self._uri, "too many of its lines have quotes or escapes in odd places")
@@ -192,7 +194,7 @@ class _Lines:
     """
 
     def __init__(
-        self, raw: npt.NDArray[np.uint8], starts: Places, ends: Places, syntax: FieldSyntax
+        self, raw: npt.NDArray[np.uint8], starts: BytePlaces, ends: BytePlaces, syntax: FieldSyntax
     ) -> None:
         count = len(ends)
         self.empty: Mask = starts == ends
@@ -232,7 +234,9 @@ def well_quoted(block: bytes, quote: str, separator: str) -> bool:
     return not (np.searchsorted(at, ends) % 2).any()  # no line ends between a pair of quotes
 
 
-def _in_place(raw: npt.NDArray[np.uint8], quotes: Places, opening: Mask, separator: str) -> Mask:
+def _in_place(
+    raw: npt.NDArray[np.uint8], quotes: BytePlaces, opening: Mask, separator: str
+) -> Mask:
     """Which quotes open or close a field, or are half of a doubled quote."""
     if not len(quotes):
         return np.empty(0, np.bool_)

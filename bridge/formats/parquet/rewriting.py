@@ -20,7 +20,7 @@ from bridge.formats.data_files import (
     Rejected,
     Run,
     Writing,
-    blaming,
+    name_file_in_errors,
     undecodable,
 )
 from bridge.formats.parquet.encoding import encode_parquet, group_cuts
@@ -117,7 +117,7 @@ class ParquetFiles:
         lengths = [len(content) for content in contents]
         whole = storage_in_memory(contents[0] if len(contents) == 1 else b"".join(contents))
         for item in _DECODED.stream(whole, _A_FILE, sum(lengths), lengths, verify):
-            with blaming(_A_FILE):  # a child may send anything before it ends
+            with name_file_in_errors(_A_FILE):  # a child may send anything before it ends
                 found = item if isinstance(item, Decoded) else pa.ipc.open_stream(item).read_all()
             yield found
 
@@ -140,7 +140,7 @@ class ParquetFiles:
 
 def probe(storage: Storage, uri: str, size: int) -> None:
     """Decodes all pages as clustering will. Runs in the child. Errors: FileCorrupt."""
-    with blaming(uri):
+    with name_file_in_errors(uri):
         source = storage.read(uri)
         reader = _parquet(source, read_dictionary=_repeated(_parquet(source)))
         for _ in reader.iter_batches(_PROBED_ROWS, use_threads=False):
@@ -149,7 +149,7 @@ def probe(storage: Storage, uri: str, size: int) -> None:
 
 def parts(storage: Storage, uri: str, size: int, memory: int) -> Iterator[pa.Table]:
     """The rows of a large file. Runs in the child. Errors: FileCorrupt."""
-    with blaming(uri):
+    with name_file_in_errors(uri):
         source = pa.PythonFile(RangeSource(storage, uri, size), mode="r")
         yield from _tables(source, _parquet(source), memory, _MOST_ROWS)
 
@@ -212,7 +212,7 @@ def _decode_many(whole: bytes, lengths: Sequence[int], verify: bool) -> Iterator
         content = whole[begin : begin + length]
         begin += length
         try:
-            with blaming(_A_FILE):
+            with name_file_in_errors(_A_FILE):
                 footer = speller.read(footer_of(content, _A_FILE), _A_FILE)
                 file = _parquet(content)
                 keys = (each for each in footer.end.keys.items() if each[0] != b"pandas")
@@ -243,7 +243,7 @@ def _decode_many(whole: bytes, lengths: Sequence[int], verify: bool) -> Iterator
 def _decode_one(storage: Storage, uri: str, size: int, verify: bool) -> Iterator[bytes | Decoded]:
     total = count = 0
     try:
-        with blaming(uri):
+        with name_file_in_errors(uri):
             Speller().read(footer_of(read_tail(storage, uri, size), uri), uri)
             source: Any = pa.PythonFile(RangeSource(storage, uri, size), mode="r")
             if size <= _AT_ONCE:

@@ -35,7 +35,7 @@ _MOST_CODED = 1 << 20
 """Bytes of an Arrow schema that is read. In files with longer ones any text may be coded."""
 _LONGEST = 200
 """Characters of a writer's name that are kept."""
-Version = tuple[int, ...]
+WriterVersion = tuple[int, ...]
 
 LISTED = MappingProxyType(
     {
@@ -178,7 +178,7 @@ def doubts_about(writer: str | None) -> Doubts:
     return replace(found, varying=True)
 
 
-def _named(created_by: str) -> tuple[str, Version]:
+def _named(created_by: str) -> tuple[str, WriterVersion]:
     found = _NAMED.match(created_by)
     if found is None:
         return "", ()

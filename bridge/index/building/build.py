@@ -26,7 +26,7 @@ from bridge.index.building.work import (
     Work,
     alike,
     failed_otherwise,
-    lasting,
+    is_lasting,
     lasting_entries,
 )
 from bridge.index.generations import identity
@@ -56,7 +56,7 @@ from bridge.index.reading.clustered_entries import ClusteredEntries
 from bridge.kernel.errors import IndexConflict, IndexCorrupt
 from bridge.table.model import CatalogTable
 
-Change = Callable[[IndexSettings], IndexSettings]
+SettingsChange = Callable[[IndexSettings], IndexSettings]
 _ATTEMPTS = 8
 SHARD_ENTRIES = 4_000_000
 _SHARD_BYTES = 256 * 1024 * 1024
@@ -106,7 +106,7 @@ def build_index(
     nan: Nan = "footer",
     progress: Progress | None = None,
     full: bool = False,
-    settings: Change = unchanged,
+    settings: SettingsChange = unchanged,
     files_per_commit: int = 0,
     shard_entries: int = SHARD_ENTRIES,
 ) -> BuildReport:
@@ -143,7 +143,7 @@ def add_files(
     collector: Collector,
     nan: Nan = "footer",
     progress: Progress | None = None,
-    settings: Change = unchanged,
+    settings: SettingsChange = unchanged,
     shard_entries: int = SHARD_ENTRIES,
 ) -> BuildReport:
     """Adds some files to the newest generation of a table's index.
@@ -193,7 +193,7 @@ def _bring_up(
     collector: Collector,
     progress: Progress | None,
     full: bool,
-    settings: Change,
+    settings: SettingsChange,
     files_per_commit: int,
 ) -> BuildReport:
     """Reads missing files and commits, until the index covers all listed files."""
@@ -279,7 +279,7 @@ class _Build:
         self.work.move(self._listed.files, listed.files)
         self._listed, self.refused = listed, listed.refused
 
-    def base(self, full: bool, change: Change) -> tuple[Manifest | None, Entries, int]:
+    def base(self, full: bool, change: SettingsChange) -> tuple[Manifest | None, Entries, int]:
         """The generation to build on (None: start anew), its entries, and the number to commit.
 
         A damaged index is replaced as a whole. The settings come from the newest readable manifest.
@@ -528,7 +528,7 @@ class _Build:
         problems, trusted = entries.files["problem"].to_pylist(), entries.flags("trusted")
         for i in np.flatnonzero((place >= 0) & ~better).tolist():
             found = work.problems.get(int(place[i]))
-            better[i] = lasting(found) or (not trusted[i] and not alike(found, problems[i]))
+            better[i] = is_lasting(found) or (not trusted[i] and not alike(found, problems[i]))
         return better
 
     def commit(

@@ -27,12 +27,12 @@ from bridge.storage.child import ChildReader
 from bridge.storage.port import Range, Storage
 from bridge.storage.reading.source import RangeSource
 
-Found = tuple[FileStatistics, dict[str, list[Row]]]
+FileValues = tuple[FileStatistics, dict[str, list[Row]]]
 
 
 def gather(
     storage: Storage, uri: str, size: int, format: str, definitions: Sequence[KindDefinition]
-) -> Found:
+) -> FileValues:
     """The file's statistics, and its rows by the signature of their definition.
 
     Errors: those of the format's reader.
@@ -74,7 +74,7 @@ class _Gatherings:
         self.found = {s: g for s, g in self.found.items() if leaf not in g.leaves}
 
 
-READER: ChildReader[Found] = ChildReader(gather)
+READER: ChildReader[FileValues] = ChildReader(gather)
 
 
 Deep = tuple[list[LeafStatistics], dict[str, list[Row]], str | None]

@@ -23,7 +23,7 @@ _TRIED_AGAIN = ("FILE_UNREADABLE", "FILE_CHANGED")
 _READ_AS = re.compile(r" \(read as ([^()]+)\)$")
 
 
-def lasting(problem: str | None) -> bool:
+def is_lasting(problem: str | None) -> bool:
     """Whether a file with this problem is not retried until its identity changes."""
     return problem is not None and not problem.startswith(_TRIED_AGAIN)
 
@@ -34,7 +34,7 @@ def alike(one: str | None, other: str | None) -> bool:
 
 
 def read_as(problem: str) -> str:
-    """The format as which a file was read that has a lasting problem; empty: it is not told.
+    """The format as which a file was read that has a is_lasting problem; empty: it is not told.
 
     >>> read_as("FILE_CORRUPT: file:///t/f ends too early (read as parquet)")
     'parquet'
@@ -47,7 +47,7 @@ def lasting_entries(entries: Entries) -> npt.NDArray[np.bool_]:
     """Entries of files that fail again until they change."""
     found = np.zeros(len(entries), np.bool_)
     for i, problem in _problems(entries):
-        found[i] = lasting(problem)
+        found[i] = is_lasting(problem)
     return found
 
 

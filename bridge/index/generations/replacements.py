@@ -334,7 +334,7 @@ class ClusteredFiles:
         self._new = new[rows]
         self._offsets = np.searchsorted(group[rows], np.arange(count + 1))
 
-    def replaced(
+    def find_replaced(
         self, ordinals: npt.NDArray[np.int64], partition: npt.NDArray[np.int32]
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64], npt.NDArray[np.int32]] | None:
         """What replaces listed files.

@@ -56,7 +56,7 @@ from bridge.kernel.errors import BridgeError, InvalidConfiguration
 from bridge.kernel.types import Kind, Semantics, Value
 from bridge.storage.port import Range
 
-Filter = npt.NDArray[np.uint32]
+FilterWords = npt.NDArray[np.uint32]
 _SALT = np.array(
     [
         0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D,
@@ -241,7 +241,7 @@ class _Built:
         if self._over:
             return
         if self._column.type.holds == "bytes":
-            found = longest_text(self._column, arrays.covering(self.leaves[0]))
+            found = longest_text(self._column, arrays.each_value(self.leaves[0]))
             self._longest = max(self._longest, found)
         fresh = None if self._longest > _LONGEST else self._fresh(arrays)
         if fresh is not None:
@@ -275,7 +275,7 @@ class _BuiltOfFunction(_Built):
         self._call = call
 
     def _fresh(self, arrays: Arrays) -> Hashes | None:
-        values = arrays.covering(self.leaves[0])
+        values = arrays.each_value(self.leaves[0])
         found = compute(self._call, self._column, values, self._legacy)
         if found is None:
             return None
@@ -314,7 +314,7 @@ def _block(values: npt.NDArray[np.uint64], blocks: int) -> npt.NDArray[np.int64]
 
 
 def probe(
-    words: Filter, starts: npt.NDArray[np.int64], blocks: npt.NDArray[np.int64], value: int
+    words: FilterWords, starts: npt.NDArray[np.int64], blocks: npt.NDArray[np.int64], value: int
 ) -> Mask:
     """Which filters may hold a hash.
 

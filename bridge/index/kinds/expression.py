@@ -106,7 +106,7 @@ class _Gathering:
         rows, nulls = arrays.counts(leaf)
         self._rows += rows
         self._nulls += nulls
-        values = arrays.covering(leaf)
+        values = arrays.each_value(leaf)
         found = compute(self._call, self._column, values, self._legacy)
         if found is None:
             self._over = True

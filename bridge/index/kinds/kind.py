@@ -115,7 +115,7 @@ class Arrays:
             self._distinct[leaf] = self._few(leaf).unique().drop_null()
         return self._distinct[leaf]
 
-    def covering(self, leaf: int) -> pa.Array:
+    def each_value(self, leaf: int) -> pa.Array:
         """Non-null values, each at least once; only distinct ones if removing repeats pays."""
         if leaf not in self._covering:
             values = self._few(leaf)
@@ -154,7 +154,7 @@ class Arrays:
             # Hashing a number is faster than looking it up.
             text = stored.holds == "bytes"
             known = hashable(stored)
-            whole = self.covering(leaf) if known and text else _flat(self._values[leaf])
+            whole = self.each_value(leaf) if known and text else _flat(self._values[leaf])
             self._hashes[leaf] = hashes(stored, whole) if known else None
         return self._hashes[leaf]
 

@@ -20,7 +20,7 @@ from bridge.index.building.sample import ColumnSample
 from bridge.kernel.types import Kind, Type
 from bridge.table.catalog_statistics import CatalogColumn, CatalogStatistics, plausible
 
-Source = Literal["exact", "sketch", "sample", "catalogue", "bounds"]
+CountSource = Literal["exact", "sketch", "sample", "catalogue", "bounds"]
 """Partition keys; a sketch of all values; a sample of the values; statistics that the catalogue
 holds; bounds and counts alone."""
 
@@ -47,7 +47,7 @@ class TableDistinct:
     held: CatalogStatistics = field(default_factory=CatalogStatistics)
     width: float | None = None
 
-    def best(self) -> tuple[float | None, Source]:
+    def best(self) -> tuple[float | None, CountSource]:
         """The best number and its source: the one that covers most of the present rows.
 
         What the catalogue holds of some partitions is less than there is in all.
@@ -92,8 +92,8 @@ class TableDistinct:
 
 
 def bounded_distinct(
-    found: ColumnStatistics, present: float, estimated: float | None, source: Source
-) -> tuple[float | None, Source | None]:
+    found: ColumnStatistics, present: float, estimated: float | None, source: CountSource
+) -> tuple[float | None, CountSource | None]:
     """The estimate within the limits that bounds and counts set; these alone if there is none.
 
     Args:

@@ -27,7 +27,7 @@ _PIECE = 10_000
 _MAX_BOUNDS = 200
 _MOST_BYTES = 200_000
 """Files of an index, at most, of which bytes by column are told."""
-Rows = list[list[Any]]
+TableRows = list[list[Any]]
 """One list per column."""
 COLUMNS: dict[str, tuple[str, ...]] = {
     "files": (
@@ -81,7 +81,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 }
 
 
-def system_table_rows(plan: ScanPlan, kind: str, wanted: Collection[str]) -> Iterator[Rows]:
+def system_table_rows(plan: ScanPlan, kind: str, wanted: Collection[str]) -> Iterator[TableRows]:
     """Rows of a system table in pieces; each piece has one list per column of `COLUMNS`.
 
     Args:
@@ -105,7 +105,7 @@ def system_table_rows(plan: ScanPlan, kind: str, wanted: Collection[str]) -> Ite
     return makers[kind](plan, frozenset(wanted))
 
 
-def _files(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
+def _files(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[TableRows]:
     held = _ColumnBytes()
     for whole in plan.batches():
         for begin in range(0, len(whole), _PIECE):
@@ -142,7 +142,7 @@ class _ColumnBytes:
 
 def _file_rows(
     plan: ScanPlan, batch: SliceBatch, wanted: frozenset[str], held: _ColumnBytes
-) -> Rows:
+) -> TableRows:
     files, known = batch.files, plan.context.statistics(batch)
     names = [p.name for p in batch.partitions]
     logs, log_bytes = _logs(batch)
@@ -222,7 +222,7 @@ def _text(value: Any, type: Type) -> str:
     return format_value(bool(value) if type.kind.value == "boolean" else value, type)
 
 
-def _partitions(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
+def _partitions(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[TableRows]:
     """One row per partition, even if its directory comes in several batches.
 
     Files are base files. Logs count apart, and merging them leaves the number of rows unknown.
@@ -273,7 +273,7 @@ def _merged(one: list[Any], other: list[Any]) -> list[Any]:
     return [one[0], one[1], files, size, rows, indexed, newest, logs, log_bytes]
 
 
-def _timeline(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
+def _timeline(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[TableRows]:
     for begin in range(0, len(entries := timeline_of(plan.snapshot)), _PIECE):
         piece = entries[begin : begin + _PIECE]
         yield [
@@ -286,7 +286,7 @@ def _timeline(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
         ]
 
 
-def _segments(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
+def _segments(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[TableRows]:
     if not isinstance(plan.snapshot, HasSegments):
         raise ReadVersionUnsupported(
             f"{plan.table.name} has no segments: it is a table of the format "
@@ -313,7 +313,7 @@ def _segments(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
         yield [list(column) for column in zip(*rows[begin : begin + _PIECE], strict=True)]
 
 
-def _indexes(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
+def _indexes(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[TableRows]:
     """Min/max by column, then every other index that can be opened, then unusable ones."""
     rows: list[list[Any]] = []
     index = plan.view.index

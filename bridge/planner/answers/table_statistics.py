@@ -30,7 +30,7 @@ from bridge.kernel.errors import BridgeError
 from bridge.kernel.types import STRING, Kind, Type
 from bridge.planner.answers.composite_statistics import CompositePruningStatistics, select
 from bridge.planner.answers.distinct_values import (
-    Source,
+    CountSource,
     TableDistinct,
     bounded_distinct,
     constants,
@@ -65,7 +65,7 @@ class ColumnEstimate:
     low: float | None = None
     high: float | None = None
     data_bytes: float | None = None
-    source: Source | None = None
+    source: CountSource | None = None
     overlapping: bool | None = None
 
 
@@ -87,7 +87,7 @@ def row_estimate(view: IndexView) -> float | None:
 
 def distinct_values(
     index: IndexSnapshot, name: str, found: ColumnStatistics | None
-) -> tuple[float | None, Source | None]:
+) -> tuple[float | None, CountSource | None]:
     """What the index alone tells of a data column's distinct values in the whole table.
 
     Args:

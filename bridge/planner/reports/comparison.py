@@ -30,7 +30,7 @@ class Way:
 FOOTNOTE = "* as the engine counts it: without the footers of files that it opened and then skipped"
 
 
-def saving(ways: Sequence[Way]) -> str:
+def describe_saving(ways: Sequence[Way]) -> str:
     """Compares the first way with the last in one sentence."""
     ours, other = ways[0], ways[-1]
     bits = [f"{other.files - ours.files:,} of {other.files:,} files not opened"]
@@ -62,4 +62,4 @@ def comparison(ways: Sequence[Way]) -> str:
         )
         for row in rows
     ]
-    return "\n".join([*lines, FOOTNOTE, saving(ways)])
+    return "\n".join([*lines, FOOTNOTE, describe_saving(ways)])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from jinja2 import Environment, PackageLoader
 
-from bridge.planner.reports.comparison import FOOTNOTE, Way, saving
+from bridge.planner.reports.comparison import FOOTNOTE, Way, describe_saving
 from bridge.planner.reports.remedies import remedy_text
 from bridge.planner.reports.report import PruneReport
 from bridge.planner.reports.text import human_bytes, human_millis
@@ -22,7 +22,7 @@ def page(*reports: PruneReport, ways: Sequence[Sequence[Way]] = ()) -> str:
     environment.filters |= {
         "size": human_bytes,
         "millis": human_millis,
-        "saving": saving,
+        "saving": describe_saving,
         "spelled": remedy_text,
     }
     return environment.get_template("explain.html.j2").render(

@@ -12,4 +12,4 @@ from collections.abc import Callable, Iterator
 from bridge.planner.scan_context import ScanContext
 from bridge.table.slices import SliceBatch
 
-Stage = Callable[[ScanContext, Iterator[SliceBatch]], Iterator[SliceBatch]]
+PlanStage = Callable[[ScanContext, Iterator[SliceBatch]], Iterator[SliceBatch]]

@@ -62,7 +62,7 @@ def _early(context: ScanContext) -> SliceBatch | None:
         return None
     (left,) = left.pieces()
     context.snapshot.begin()  # the listing runs while the files are checked
-    return left.filter(context.snapshot.unchanged(left))
+    return left.filter(context.snapshot.find_unchanged(left))
 
 
 def _without(batches: Iterator[SliceBatch], emitted: SliceBatch) -> Iterator[SliceBatch]:

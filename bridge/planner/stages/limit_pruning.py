@@ -82,7 +82,7 @@ def _without_listing(context: ScanContext, wanted: int) -> SliceBatch | None:
     if chosen is None or len(chosen) > _MOST_LOOKS:
         return None
     few = held.take(chosen)
-    if not context.snapshot.unchanged(few).all():
+    if not context.snapshot.find_unchanged(few).all():
         return None
     counters, count = context.counters, len(held)
     # The index's file set replaces the listing.

@@ -22,7 +22,7 @@ from bridge.planner.partitions import PartitionSelection, exclude_partitions, se
 from bridge.planner.reports.report import StageCounter
 from bridge.planner.scan_context import ScanContext
 from bridge.planner.similar_keys import warn_of_similar
-from bridge.storage.reading.requests import counting
+from bridge.storage.reading.requests import tally_requests
 from bridge.table.model import Partition, PartitionBatch
 from bridge.table.slices import SliceBatch
 
@@ -59,7 +59,7 @@ def list_partitions(context: ScanContext, _batches: Iterator[SliceBatch]) -> Ite
         listed = snapshot.slices(batch, context.columns)
         while True:
             started = time.perf_counter()
-            with counting(counters.listing.requests):
+            with tally_requests(counters.listing.requests):
                 found = next(listed, None)
             if found is None or context.cancelled:
                 break
@@ -93,7 +93,7 @@ def _partitions(context: ScanContext, selection: PartitionSelection) -> Iterator
                     return
                 done.update(p.name for p in piece)
                 context.note_values(piece, selection.values)
-                left = filters.left(piece)
+                left = filters.drop_never(piece)
                 if left:
                     yield PartitionBatch(left)
             if filters.outdated:
@@ -136,7 +136,7 @@ class _KeyFilters:
         never = self._never(names, self._applied)
         return names if never is None else list(compress(names, ~never))
 
-    def left(self, partitions: tuple[Partition, ...]) -> tuple[Partition, ...]:
+    def drop_never(self, partitions: tuple[Partition, ...]) -> tuple[Partition, ...]:
         """The partitions that may hold a row."""
         filters = self._context.key_filters
         if filters is self._applied:

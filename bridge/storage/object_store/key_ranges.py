@@ -39,7 +39,7 @@ Azure does not with a hierarchical namespace: there ``a/1`` comes before ``a-1``
 _UNORDERED = ("--x-s3", "--xa-s3")
 """How names of S3's directory buckets and of their access points end. These list keys in no order,
 and from the first on."""
-Listed = Callable[[str | None, str | None], Iterator[FileTable]]
+ListRange = Callable[[str | None, str | None], Iterator[FileTable]]
 """Pages of the files after a name; the last of them is the first that reaches past another name.
 
 Errors: OutOfOrder.
@@ -118,7 +118,7 @@ class _Range:
         return page
 
 
-def list_ranges(listed: Listed, bounds: Sequence[str]) -> Generator[FileTable, None, None]:
+def list_ranges(listed: ListRange, bounds: Sequence[str]) -> Generator[FileTable, None, None]:
     """The pages of all ranges, each as soon as it has come; no file twice.
 
     Args:

@@ -59,7 +59,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LAST = "\U0010ffff"
 """Comes after each name in a directory."""
 T = TypeVar("T")
-Known = Callable[[list[str]], bool]
+AreListed = Callable[[list[str]], bool]
 """Whether all of some keys were listed."""
 _ATTEMPTS = 3
 _PAUSE = 0.1
@@ -124,8 +124,8 @@ class ListingEnd:
         with _lock:
             return _ends.setdefault(id(store), ListingEnd(store, base, ordered, timeout))
 
-    def reached(
-        self, prefix: str, after: str | None, count: int, known: Known | None = None
+    def is_reached(
+        self, prefix: str, after: str | None, count: int, known: AreListed | None = None
     ) -> bool:
         """Whether nothing follows a listing that came to an end.
 
@@ -152,7 +152,7 @@ class ListingEnd:
             self._repeated(prefix, lambda: self._page(prefix, None, signed=False) is None)
             self._repeated(prefix, lambda: self._page(prefix, None) is None)
 
-    def _reached(self, prefix: str, after: str | None, count: int, known: Known | None) -> bool:
+    def _reached(self, prefix: str, after: str | None, count: int, known: AreListed | None) -> bool:
         if not self._seen:
             page = self._page(prefix, None)
             with self._lock:

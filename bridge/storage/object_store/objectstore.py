@@ -20,7 +20,7 @@ from bridge.kernel.errors import BridgeError, FileUnreadable, InvalidUri, Storag
 from bridge.storage.listed_files import (
     directly_in,
     distinct,
-    following,
+    files_after,
     inside,
     listed_files,
     mask,
@@ -34,7 +34,7 @@ from bridge.storage.object_store.key_ranges import (
     list_ranges,
     lists_from_anywhere,
 )
-from bridge.storage.object_store.listing_end import LAST, Known, ListingEnd, micros
+from bridge.storage.object_store.listing_end import LAST, AreListed, ListingEnd, micros
 from bridge.storage.object_store.object_client import Store, open_store
 from bridge.storage.object_store.odd_keys import (
     OddKey,
@@ -104,7 +104,7 @@ class ObjectStorage:
     ) -> Iterator[FileTable]:
         bounds = self._bounds(prefix, hints) if start_after is None else []
         if not bounds and not recursive:
-            yield from _some(following(self._flat(prefix)[0], start_after))
+            yield from _some(files_after(self._flat(prefix)[0], start_after))
             return
         given, count = [EMPTY.paths], 0
         if self._ordered:
@@ -123,7 +123,7 @@ class ObjectStorage:
                 return
             except OutOfOrder as error:
                 self._require_held(prefix, count, error)
-        whole = following(self._whole(prefix), start_after)
+        whole = files_after(self._whole(prefix), start_after)
         if not recursive:
             whole = directly_in(prefix, whole)
         known = pc.is_in(whole.paths, value_set=pa.concat_arrays(given))
@@ -216,10 +216,10 @@ class ObjectStorage:
                     raise failure(error, prefix) from error
 
     def _ended(
-        self, prefix: str, last: str | None, count: int, times: int, known: Known | None = None
+        self, prefix: str, last: str | None, count: int, times: int, known: AreListed | None = None
     ) -> bool:
         """Whether a listing's end is one; ``times`` it was none. Errors: StorageFailure."""
-        if self._end.reached(self._key(prefix), self._begin(last), count, known):
+        if self._end.is_reached(self._key(prefix), self._begin(last), count, known):
             return True
         if times == _ENDS:
             raise StorageFailure(

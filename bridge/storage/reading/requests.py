@@ -49,7 +49,7 @@ def count_requests(operation: str, requests: int = 1) -> None:
 
 
 @contextmanager
-def counting(tally: RequestCount) -> Iterator[None]:
+def tally_requests(tally: RequestCount) -> Iterator[None]:
     """Counts the requests of this thread, and of those that `carry_count` prepared for others."""
     token = _tally.set(tally)
     try:
@@ -65,7 +65,7 @@ def carry_count(function: Callable[[A], T]) -> Callable[[A], T]:
         return function
 
     def counted(argument: A) -> T:
-        with counting(tally):
+        with tally_requests(tally):
             return function(argument)
 
     return counted

@@ -44,7 +44,7 @@ class HudiFiles:
         files = None if self.view.commits_suffice() else file_set(self.storage, self.view)
         return self._discovered(_sizes(self.view.slices(files=files)))
 
-    def touched(self, commits: Sequence[Instant]) -> tuple[Discovered, Discovered]:
+    def find_touched(self, commits: Sequence[Instant]) -> tuple[Discovered, Discovered]:
         """The partitions of some commits: those that hold files now, and all.
 
         A partition whose files were all replaced is listed: it may hold others.

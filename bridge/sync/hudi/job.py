@@ -284,13 +284,13 @@ class _RecordSync:
     ) -> list[str]:
         """Reads only partitions of the commits since the last run; returns their known names."""
         config, timeline = self._files.view.config, self._files.view.timeline
-        if self._position.reached(state, config.completes):
+        if self._position.is_reached(state, config.completes):
             plan.quick = True
             return []
         commits = commits_since(timeline, state, config.completes)
         if commits is None:
             return []
-        living, all_touched = self._files.touched(commits)
+        living, all_touched = self._files.find_touched(commits)
         plan.quick = True
         plan.stored = read(living)
         plan.dead = set(all_touched.paths) - set(living.paths)

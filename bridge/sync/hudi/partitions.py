@@ -22,7 +22,12 @@ from collections.abc import Mapping, Sequence
 
 from bridge.kernel.errors import InvalidRequest, UnsupportedTable
 from bridge.kernel.types import STRING, UNKNOWN, Kind, Type
-from bridge.sync.extractors import PartitionExtractor, UnparsableDirectory, Values, find_extractor
+from bridge.sync.extractors import (
+    KeyValues,
+    PartitionExtractor,
+    UnparsableDirectory,
+    find_extractor,
+)
 from bridge.table.hudi.table_config import HudiTableConfig
 from bridge.table.model import Column
 from bridge.table.partition import NULL_MARKER, unescape
@@ -111,7 +116,7 @@ class _Paths:
         self._config = config
         self._names = names
 
-    def __call__(self, directory: str) -> Values:
+    def __call__(self, directory: str) -> KeyValues:
         names = self._names
         if not names:
             if directory:

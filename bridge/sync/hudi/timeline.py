@@ -86,7 +86,7 @@ class Position:
             min(writes, default=""),
         )
 
-    def reached(self, state: HudiSyncState, completes: bool) -> bool:
+    def is_reached(self, state: HudiSyncState, completes: bool) -> bool:
         """Whether the last sync has seen all completed writes."""
         if self.last != state.last or self.completion != state.completion:
             return False

@@ -17,7 +17,7 @@ import pyarrow as pa
 from bridge.kernel.errors import SchemaConflict
 from bridge.kernel.types import parse_hive_type
 from bridge.storage.uri import relative
-from bridge.sync.diff import Columns, RegisteredPartition, Retyped
+from bridge.sync.diff import RegisteredPartition, SpelledColumns, WiderTypes
 from bridge.sync.schemas.schema import grown_type
 from bridge.table.directory.discovered import Discovered
 from bridge.table.infer import merge_schemas, settle_columns
@@ -42,7 +42,7 @@ class FileTypes:
     def __init__(
         self,
         directories: Discovered,
-        columns: Columns,
+        columns: SpelledColumns,
         known: Schemas,
         due: npt.NDArray[np.bool_],
         read: Callable[[Sequence[int]], Schemas],
@@ -57,7 +57,7 @@ class FileTypes:
         self._recursive = recursive
         self._known = self._by_directory(known)
 
-    def __call__(self, partitions: Sequence[RegisteredPartition]) -> list[Retyped]:
+    def __call__(self, partitions: Sequence[RegisteredPartition]) -> list[WiderTypes]:
         rows = {p.name: self._rows(p.location) for p in partitions if self._differs(p)}
         unread = {r for several in rows.values() for r in several if self._due[r]}
         unread = {r for r in unread if self._paths[r] not in self._known}
@@ -87,7 +87,7 @@ class FileTypes:
 
     def _retyped(
         self, partition: RegisteredPartition, rows: Iterable[int], found: ByDirectory
-    ) -> Retyped:
+    ) -> WiderTypes:
         paths = {self._paths[r] for r in rows}
         schemas = list(chain.from_iterable(found.get(p, self._known.get(p, ())) for p in paths))
         if not schemas:

@@ -29,14 +29,14 @@ from bridge.metastore.conditional_alter import NO_STATISTICS, alter_unless_chang
 from bridge.runtime.create_table import thrift_columns, thrift_table
 from bridge.storage.uri import canonical
 from bridge.sync.diff import (
-    Columns,
     Drop,
     PartitionClasses,
     RegisteredPartition,
-    Retyped,
+    SpelledColumns,
     Update,
+    WiderTypes,
 )
-from bridge.sync.discovered_partitions import Key
+from bridge.sync.discovered_partitions import KeyTexts
 from bridge.sync.places import RegisteredPlaces, resolve_location, typed_keys
 from bridge.sync.schemas.file_options import FileFormatOptions
 from bridge.sync.schemas.schema import grown_type
@@ -84,7 +84,7 @@ class RegisteredTable:
         return dict(self.record.parameters or {})
 
     @property
-    def target_columns(self) -> Columns:
+    def target_columns(self) -> SpelledColumns:
         return plain_columns(self.record.sd.cols)
 
     def digest_parts(self) -> Iterator[str]:
@@ -148,7 +148,7 @@ def _columns(fields: Sequence[records.FieldSchema]) -> tuple[Column, ...]:
     return tuple(Column(f.name.lower(), parse_hive_type(f.type), f.comment or None) for f in fields)
 
 
-def plain_columns(fields: Sequence[records.FieldSchema]) -> Columns:
+def plain_columns(fields: Sequence[records.FieldSchema]) -> SpelledColumns:
     """Names and types in a uniform spelling."""
     return tuple((f.name.lower(), "".join(f.type.lower().split())) for f in fields)
 
@@ -195,7 +195,7 @@ def _decisive(record: records.Table) -> object:
     return _said(said)
 
 
-def key_of(name: str) -> Key:
+def key_of(name: str) -> KeyTexts:
     """The values in a partition's name."""
     return tuple(value for _, value in parse_partition_name(name))
 
@@ -243,7 +243,7 @@ def amended_table(
 
 
 def _followed(
-    held: Sequence[records.FieldSchema], table: Sequence[records.FieldSchema], types: Retyped
+    held: Sequence[records.FieldSchema], table: Sequence[records.FieldSchema], types: WiderTypes
 ) -> list[records.FieldSchema]:
     """A partition's columns with those of the table that it lacks, and some wider types.
 
@@ -259,7 +259,7 @@ def _followed(
     return fields + [f for f in table if f.name.lower() not in names]
 
 
-def _values(key: Key) -> list[str]:
+def _values(key: KeyTexts) -> list[str]:
     return [NULL_MARKER if v is None else v for v in key]
 
 
@@ -273,7 +273,7 @@ class NewPartition:
     """
 
     name: str
-    key: Key
+    key: KeyTexts
     spelled: str
     files: int
     bytes: int

@@ -216,7 +216,7 @@ def keep_left(
 ) -> None:
     """Keeps partitions at the root that a table leaves if there is data, but for ``--drop-all``."""
     left = [] if request.drop_all else [d for d in changes.drops if d.left]
-    found = storage.occupied([d.location for d in left])
+    found = storage.find_occupied([d.location for d in left])
     held = {d for d, there in zip(left, found, strict=True) if there}
     changes.drops = [d for d in changes.drops if d not in held]
     reason = "there is data there, and none at the new root: --drop-all drops it"

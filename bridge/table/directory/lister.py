@@ -208,11 +208,11 @@ class DirectoryLister:
 
     def _listed_root(self, root: str, since: float, tree: TableTree) -> Listing | None:
         """A listing of the root, or of a directory above it in the table, that is there already."""
-        own = listing = self._shared.ended(_below(root), since)
+        own = listing = self._shared.ended_listing(_below(root), since)
         top = tree.root.removesuffix("/")  # a bucket's root ends with a slash
         while (listing is None or listing.root is None) and len(root) > len(top):
             root = root.rpartition("/")[0]
-            listing = self._shared.ended(_below(root), since)
+            listing = self._shared.ended_listing(_below(root), since)
         return own if listing is None or listing.root is None else listing
 
     def _list_root(self, request: RootRequest, listing: Listing) -> None:

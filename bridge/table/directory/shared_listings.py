@@ -173,7 +173,7 @@ class SharedListings:
                 if not self.waiting:
                     self._for_waiting.clear()
 
-    def ended(self, directory: str, since: float) -> Listing | None:
+    def ended_listing(self, directory: str, since: float) -> Listing | None:
         """A listing of a directory that began after a time and has succeeded."""
         ((listing, _),) = self._known([directory])
         if listing is None or listing.found is None or listing.began <= since:

@@ -110,7 +110,7 @@ class DirectorySnapshot:
     def indexed_slices(self, partition: Partition) -> SliceBatch | None:
         return None
 
-    def unchanged(self, slices: SliceBatch) -> Mask:
+    def find_unchanged(self, slices: SliceBatch) -> Mask:
         return np.zeros(len(slices), np.bool_)
 
     @property
@@ -124,7 +124,9 @@ class DirectorySnapshot:
             batch: all files of its partitions: a group is replaced as a whole or not at all.
         """
         clustered = None if batch.index is None else batch.index.clustered
-        found = None if clustered is None else clustered.replaced(batch.ordinals, batch.partition)
+        found = (
+            None if clustered is None else clustered.find_replaced(batch.ordinals, batch.partition)
+        )
         if clustered is None or found is None:
             yield batch
             return
@@ -293,7 +295,7 @@ class LiveSnapshot(DirectorySnapshot):
             return None
         return self._indexed(index, (partition,))
 
-    def unchanged(self, slices: SliceBatch) -> Mask:
+    def find_unchanged(self, slices: SliceBatch) -> Mask:
         """Checks each file; one that is not directly in the table's directory counts as changed."""
         index = slices.index
         same = np.zeros(len(slices), np.bool_)

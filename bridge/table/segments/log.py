@@ -56,7 +56,7 @@ FILES = f"{DIRECTORY}/files"
 VIEWS = f"{DIRECTORY}/views"
 _ATTEMPTS = 50
 _CACHED = 256
-Change = Callable[[SegmentManifest], SegmentManifest]
+ManifestChange = Callable[[SegmentManifest], SegmentManifest]
 """Makes the next state from the newest one. It may run several times, and checks what it needs."""
 
 
@@ -241,7 +241,9 @@ class SegmentLog:
             "look what is there, or choose another --location",
         )
 
-    def commit(self, operation: str, change: Change, *, dropped: bool = False) -> SegmentManifest:
+    def commit(
+        self, operation: str, change: ManifestChange, *, dropped: bool = False
+    ) -> SegmentManifest:
         """Commits what ``change`` makes of the newest version; ``dropped`` as for `latest`.
 
         If another command commits first, ``change`` is asked again about its version. If ``change``

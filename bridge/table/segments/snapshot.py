@@ -113,7 +113,7 @@ class SegmentSnapshot:
     def indexed_slices(self, partition: Partition) -> SliceBatch | None:
         return None
 
-    def unchanged(self, slices: SliceBatch) -> Mask:
+    def find_unchanged(self, slices: SliceBatch) -> Mask:
         return np.zeros(len(slices), np.bool_)
 
     def timeline(self) -> list[TimelineEntry]:

@@ -40,7 +40,7 @@ def test_build_refresh_show_and_report(table: bridge.Table) -> None:
     another(table, "month=3/new.parquet", 9000)
     assert table.index.refresh().read == 1
     assert {c.name for c in table.index.report().columns} >= {"id", "name"}
-    assert table.index.failed() == []
+    assert table.index.list_failed() == []
     assert table.index.build(without=["bloom(name)"]).to_dict()["generation"] >= 3
 
 

@@ -64,7 +64,7 @@ def test_rows_come_out_of_dictionaries_in_order() -> None:
     assert arrays[0].to_pylist() == words.to_pylist()
     assert arrays.counts(0) == arrays.counts(1) == (1900, 350)
     assert set(arrays.distinct(0).to_pylist()) == set(words.to_pylist()) - {None}
-    assert sorted(arrays.covering(0).to_pylist()) == sorted(arrays.distinct(1).to_pylist())
+    assert sorted(arrays.each_value(0).to_pylist()) == sorted(arrays.distinct(1).to_pylist())
     one, other = (arrays.hashes(leaf, _TEXT) for leaf in (0, 1))
     assert one is not None and other is not None and one.tolist() == other.tolist()
     assert len(one) == 6

@@ -173,8 +173,8 @@ def test_places_that_the_listing_does_not_cover_are_looked_at_side_by_side(tmp_p
     (tmp_path / "2" / "f").write_bytes(b"x")
     places = [(tmp_path / str(number)).as_uri() for number in range(4)]
     storage = SyncStorage(Meeting(), 4, False)
-    assert storage.occupied(places) == storage.present(places) == [False, False, True, False]
-    assert storage.staging(places, ("_temporary",)) == [[], [], [], []]
+    assert storage.find_occupied(places) == storage.present(places) == [False, False, True, False]
+    assert storage.list_staging(places, ("_temporary",)) == [[], [], [], []]
     file = f"{places[2]}/f"
     assert storage.files(places) == [(file, 1)]
     assert storage.sizes([f"{place}/f" for place in places]) == [(file, 1)]

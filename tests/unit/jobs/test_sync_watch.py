@@ -41,8 +41,8 @@ class Pages:
 def test_events_are_told_again_if_the_metastore_fails_between_two_pages() -> None:
     events = Events(Pages())  # type: ignore[arg-type]
     with pytest.raises(MetastoreFailure):
-        events.touched()
-    assert events.touched().changed == {"d.a", "d.b"} and events.last == 2
+        events.find_touched()
+    assert events.find_touched().changed == {"d.a", "d.b"} and events.last == 2
 
 
 def test_a_renamed_table_is_dropped_under_its_old_name() -> None:

@@ -14,7 +14,7 @@ from bridge.kernel.errors import MetastoreFailure, MetastoreUnavailable, Unsuppo
 from bridge.metastore.batches import BatchSettings
 from bridge.metastore.connection import Cancellation
 from bridge.metastore.shared_calls import SharedCalls
-from bridge.metastore.shared_partitions import Answers, PartitionCalls, SharedFetch
+from bridge.metastore.shared_partitions import PartitionAnswers, PartitionCalls, SharedFetch
 from bridge.table.model import Partition
 
 SETTINGS = BatchSettings(adapt=False)
@@ -39,7 +39,7 @@ class Changing:
         self.wrong: dict[str, MetastoreFailure] = {}
         self.cancelled = 0
 
-    def fetch(self, names: Sequence[str], cancellation: Cancellation) -> Answers:
+    def fetch(self, names: Sequence[str], cancellation: Cancellation) -> PartitionAnswers:
         read = self.moment
         self.calls.append(list(names))
         while not self.gate.wait(0.01):
@@ -108,11 +108,11 @@ def test_who_asks_during_a_call_shares_the_next_one() -> None:
         first = pool.submit(calls.ask, "k", call)
         assert begun.acquire(timeout=30)
         rest = [pool.submit(calls.ask, "k", call) for _ in range(8)]
-        until(lambda: calls.waiting("k") == 8)
+        until(lambda: calls.count_waiting("k") == 8)
         gate.set()
         assert first.result(30) == 0
         assert {r.result(30) for r in rest} == {1}
-    assert calls.waiting("k") == 0
+    assert calls.count_waiting("k") == 0
 
 
 def test_a_failure_reaches_all_who_share_it_and_nobody_else() -> None:
@@ -256,7 +256,7 @@ def test_a_partition_that_fails_the_call_fails_only_who_wants_it() -> None:
 
 
 def test_an_error_comes_in_its_place() -> None:
-    def fetch(names: Sequence[str], _: Cancellation) -> Answers:
+    def fetch(names: Sequence[str], _: Cancellation) -> PartitionAnswers:
         return {
             n: UnsupportedTable("ORC") if n == NAMES[30] else Partition(n, (n,), "") for n in names
         }
@@ -272,7 +272,7 @@ def test_an_error_comes_in_its_place() -> None:
 
 
 def test_no_metastore_is_told_to_all_who_wait() -> None:
-    def fetch(names: Sequence[str], _: Cancellation) -> Answers:
+    def fetch(names: Sequence[str], _: Cancellation) -> PartitionAnswers:
         raise MetastoreUnavailable("down")
 
     partitions = PartitionCalls(SETTINGS)

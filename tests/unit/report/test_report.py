@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from bridge.app.cli.main import cli
-from bridge.planner.reports.comparison import Way, comparison, saving
+from bridge.planner.reports.comparison import Way, comparison, describe_saving
 from bridge.planner.reports.html import page
 from bridge.planner.reports.report import IndexNotUsed, PruneReport, Remedy, SplitTotals, Stage
 from bridge.planner.reports.text import funnel, human_bytes, human_millis
@@ -165,5 +165,5 @@ def test_ways_to_read_a_query_side_by_side() -> None:
     assert page(report()).count("<table") == 1
     # Nothing was saved: nothing is claimed.
     same = Way("x", 0.0, 5, 7, 5)
-    assert saving([same, same]) == "beside x: 0 of 5 files not opened"
+    assert describe_saving([same, same]) == "beside x: 0 of 5 files not opened"
     assert "<table" in page(report(), ways=[[same, same]])

@@ -328,11 +328,11 @@ def since(later: HudiTimeline, before: HudiTimeline, completes: bool = True) -> 
 def test_commits_since_the_last_sync() -> None:
     before = timeline("1_2.commit", "3_5.commit", "4.commit.requested")
     assert since(before, before) == []
-    assert Position.of(before).reached(state(Position.of(before)), True)
+    assert Position.of(before).is_reached(state(Position.of(before)), True)
     # One that was pending completes, another begins and completes.
     later = timeline("1_2.commit", "3_5.commit", "4_8.commit", "6_7.deltacommit")
     assert since(later, before) == ["4", "6"]
-    assert not Position.of(later).reached(state(Position.of(before)), True)
+    assert not Position.of(later).is_reached(state(Position.of(before)), True)
     hollow = timeline("1_2.commit", "2_6.commit", "3_5.commit")
     assert since(hollow, timeline("1_2.commit", "3_5.commit")) == ["2"]
     # Archived, undone, or one that was pending may be archived.
@@ -348,7 +348,7 @@ def test_before_version_8_the_times_of_files_tell_what_completed_late() -> None:
     times = {"1.commit": 10, "2.commit": 40, "3.commit": 30}
     later = timeline("1.commit", "2.commit", "3.commit", layout=1, times=times)
     assert "2" in (since(later, before, completes=False) or [])
-    assert not Position.of(later).reached(state(Position.of(before)), False)
+    assert not Position.of(later).is_reached(state(Position.of(before)), False)
 
 
 def test_a_write_that_is_archived_as_soon_as_it_ends_is_not_passed_over() -> None:
@@ -358,12 +358,12 @@ def test_a_write_that_is_archived_as_soon_as_it_ends_is_not_passed_over() -> Non
             [n.replace("_5", "") if layout == 1 else n for n in each] for each in (pending, done)
         ]
         before, later = (timeline(*each, layout=layout) for each in names)
-        assert Position.of(before).reached(state(Position.of(before)), layout == 2)
-        assert not Position.of(later).reached(state(Position.of(before)), layout == 2)
+        assert Position.of(before).is_reached(state(Position.of(before)), layout == 2)
+        assert not Position.of(later).is_reached(state(Position.of(before)), layout == 2)
         assert since(later, before, layout == 2) is None
         # What began since then does not matter until it ends.
         new = timeline(*names[1], "4.commit.requested", layout=layout)
-        assert Position.of(new).reached(state(Position.of(later)), layout == 2)
+        assert Position.of(new).is_reached(state(Position.of(later)), layout == 2)
 
 
 def commit(files: dict[str, list[int]], replaced: dict[str, list[str]]) -> CommitMetadata:

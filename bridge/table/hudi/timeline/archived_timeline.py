@@ -66,7 +66,7 @@ class ArchivedInstant:
             return commit_of(self.body, name)
         return read_commit(self.body or b"", name)
 
-    def undone(self) -> frozenset[str]:
+    def undone_instants(self) -> frozenset[str]:
         """What a rollback or restore undid. Errors: FileCorrupt."""
         name = f"{self.requested}.{self.action} (archived)"
         if isinstance(self.body, dict):
@@ -101,7 +101,7 @@ class History:
     @cached_property
     def rolled_back(self) -> frozenset[str]:
         """Instants that archived rollbacks and restores undid. Errors: FileCorrupt."""
-        return frozenset(chain.from_iterable(i.undone() for i in self._instants(_UNDO)))
+        return frozenset(chain.from_iterable(i.undone_instants() for i in self._instants(_UNDO)))
 
     def writes(self, after: str, until: str | None) -> list[ArchivedInstant]:
         """Archived writes in a range of completion times: start exclusive, end inclusive."""
