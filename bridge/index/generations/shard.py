@@ -325,7 +325,3 @@ def tombstones_from_bytes(raw: bytes) -> dict[str, list[int]]:
     for shard, ordinal in zip(table["shard"].to_pylist(), table["file"].to_pylist(), strict=True):
         dead.setdefault(shard, []).append(ordinal)
     return dead
-
-
-def canonical_json(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from bridge.formats.physical_column import INT_MAX, PhysicalType
 
 _FLOOR_1900 = {"date": -25_567, "timestamp": -25_567 * 86_400 * 1_000_000}
-_PER_UNIT = {"ms": 1000, "us": 1, "ns": 1}
 
 
 def canonical(stored: PhysicalType, values: pa.ChunkedArray, *, legacy: bool = False) -> Any:

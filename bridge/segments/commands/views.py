@@ -13,7 +13,6 @@ from bridge.runtime.compose import hive_catalog_of
 from bridge.segments.commands.opened import open_segments
 from bridge.segments.commands.view_files import Progress, build_segments
 from bridge.segments.views.definition import define_view
-from bridge.segments.views.query import parse_view_query
 from bridge.table.model import TableName
 from bridge.table.segments.format import NAME
 from bridge.table.segments.manifest import (
@@ -103,23 +102,6 @@ def create_view(
         "notices": list(defined.notices),
         "version": committed.version,
     }
-
-
-def create_view_of_query(
-    config: Config, name: str, *, query: str, schema: str, **options: Any
-) -> dict[str, Any]:
-    """Makes a view of ``SELECT a, b FROM t``.
-
-    Args:
-        schema: of a table that the query names without one.
-        options: of `create_view`, except ``columns``.
-
-    Errors:
-        InvalidRequest: the query does more than name columns of one table; and as `create_view`.
-    """
-    asked = parse_view_query(query)
-    table = f"{asked.schema or schema}.{asked.table}"
-    return create_view(config, table, name=name, columns=asked.columns, **options)
 
 
 def rebuild_view(

@@ -156,7 +156,7 @@ def test_kept_bytes_equal_brute_force(values: list[int], outputs: int, low: int,
     pieces = min(outputs, len(values) // 8)
     bound = bind(parse_where(f"x >= {low} AND x <= {high}")[0], FIELDS[:1], (), TRINO)
     if not pieces:
-        assert new.statistics is None and new.kept(None) == (outputs, 1000)
+        assert new.statistics is None and new.sum_kept(None) == (outputs, 1000)
         return
     assert new.statistics is not None
     never = prune(bound, new.statistics, TRINO).never
@@ -165,7 +165,7 @@ def test_kept_bytes_equal_brute_force(values: list[int], outputs: int, low: int,
     kept = [
         (a, b) for a, b in pairwise(cuts) if ordered[a] <= high and ordered[b - 1] >= low <= high
     ]
-    files, size = new.kept(never)
+    files, size = new.sum_kept(never)
     assert files == pytest.approx(len(kept) * outputs / pieces)
     assert size == pytest.approx(sum(b - a for a, b in kept) * 1000 / len(values))
 
@@ -180,7 +180,7 @@ def test_groups_without_sampled_rows_count_like_the_others() -> None:
     new = simulate(plan_of(4, 10), sample, layout("linear", 1))
     assert new.statistics is not None and (new.all_files, new.all_bytes) == (40, 4000)
     bound = bind(parse_where("x = 3")[0], FIELDS[:1], (), TRINO)
-    assert new.kept(prune(bound, new.statistics, TRINO).never) == (4, 400)
+    assert new.sum_kept(prune(bound, new.statistics, TRINO).never) == (4, 400)
 
 
 def logged(text: str, fields: tuple[Field, ...] = FIELDS, literals: bool = True) -> Logged:
@@ -277,7 +277,7 @@ def filtered(values: list[int], most: int = 10**6, whole: int = 0) -> Any:
 
 def kept_files(new: Any, text: str) -> float:
     fields = (Field("x", BIGINT), Field("y", BIGINT))
-    files: float = new.kept(new.never(bind(parse_where(text)[0], fields, (), TRINO)))[0]
+    files: float = new.sum_kept(new.never(bind(parse_where(text)[0], fields, (), TRINO)))[0]
     return files
 
 

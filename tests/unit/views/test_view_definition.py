@@ -7,7 +7,6 @@ import pytest
 from bridge.kernel.errors import ColumnNotFound, InvalidRequest, UnsupportedType
 from bridge.kernel.types import BIGINT, INTEGER, STRING, array
 from bridge.segments.views.definition import SortScope, define_view
-from bridge.segments.views.query import parse_view_query
 from bridge.table.model import Column
 
 COLUMNS = (
@@ -65,38 +64,3 @@ def test_what_is_wrong_is_named(
 ) -> None:
     with pytest.raises(error, match=text):
         define_view("v", COLUMNS, columns, sort, properties)
-
-
-def test_a_query_names_columns() -> None:
-    asked = parse_view_query("SELECT t.a, `B` FROM db.T AS t")
-    assert (asked.schema, asked.table, asked.columns) == ("db", "t", ("a", "b"))
-    assert parse_view_query("select * from t").columns == ("*",)
-
-
-@pytest.mark.parametrize(
-    ("query", "text"),
-    [
-        ("SELECT a FROM t JOIN u ON t.a = u.a", "JOIN"),
-        ("SELECT a FROM t, u", "JOIN"),
-        ("SELECT max(a) FROM t", "aggregate"),
-        ("SELECT a, count(*) FROM t GROUP BY a", "GROUP BY"),
-        ("SELECT 1 + sum(a) FROM t", "aggregate"),
-        ("SELECT a + 1 FROM t", "expression"),
-        ("SELECT a AS b FROM t", "renames"),
-        ("SELECT DISTINCT a FROM t", "DISTINCT"),
-        ("SELECT a FROM t WHERE a > 1", "WHERE"),
-        ("SELECT a FROM t ORDER BY a", "ORDER BY"),
-        ("SELECT a FROM t LIMIT 1", "LIMIT"),
-        ("SELECT a FROM t UNION SELECT a FROM t", "UNION"),
-        ("SELECT a FROM (SELECT a FROM t)", "one table"),
-        ("WITH u AS (SELECT 1) SELECT a FROM u", "WITH"),
-        ("SELECT a, row_number() OVER (ORDER BY a) FROM t", "expression|aggregate"),
-        ("SELECT a FROM t TABLESAMPLE (10 PERCENT)", "TABLESAMPLE|reads|one table"),
-        ("DROP TABLE t", "DROP"),
-        ("SELECT a FROM t; SELECT a FROM t", "one query"),
-        ("SELECT FROM", "parse|one table"),
-    ],
-)
-def test_more_than_columns_is_refused_by_name(query: str, text: str) -> None:
-    with pytest.raises(InvalidRequest, match=text):
-        parse_view_query(query)
