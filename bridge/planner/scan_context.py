@@ -29,7 +29,7 @@ from bridge.planner.answers.composite_statistics import CompositePruningStatisti
 from bridge.planner.file_pruner import FilePruner, Index
 from bridge.planner.index_view import argument
 from bridge.planner.open_snapshots import OpenSnapshot
-from bridge.planner.own_bounds import OwnBoundsIndex
+from bridge.planner.own_indexes import FormatIndex
 from bridge.planner.partitions import Typed, exclude_partitions, split_by_keys
 from bridge.planner.reports.report import StageCounter
 from bridge.planner.request import ScanRequest
@@ -37,7 +37,7 @@ from bridge.planner.similar_keys import similar_value
 from bridge.planner.unknown_files import UnknownFiles
 from bridge.table.model import Partition, PartitionFetch
 from bridge.table.slices import SliceBatch
-from bridge.table.snapshot import Columns, HasOwnBounds, HasViews, ViewUse
+from bridge.table.snapshot import Columns, HasOwnIndexes, HasViews, ViewUse
 
 
 class ScanCounters:
@@ -78,7 +78,7 @@ class ScanContext:
         predicate: the request's predicate and the snapshot's row filter; other rows do not exist.
         row_filter: the snapshot's row filter; inexact if part of it could not be translated.
         columns: all that the scan reads or compares; None: any.
-        own_bounds: what the table's format knows of columns; None: nothing.
+        own_indexes: what the table's format itself knows of files.
         dropped: parts of the request's predicate that no stage evaluates.
     """
 
@@ -100,8 +100,8 @@ class ScanContext:
         self._key_filters: BoundExpression = BoundTrue()
         self._values: dict[str, Typed] = {}
         self._pruners: dict[int, FilePruner] = {}
-        found = snapshot.own_bounds if isinstance(snapshot, HasOwnBounds) else None
-        self.own_bounds = None if found is None else OwnBoundsIndex(found, request.semantics)
+        own = snapshot.own_indexes if isinstance(snapshot, HasOwnIndexes) else ()
+        self.own_indexes = [FormatIndex(each, request.semantics) for each in own]
         asked = request.pruning or request.enforced  # an enforced predicate has no other filter
         lost: list[Predicate] = []
         bound = self.bind(request.predicate if asked else AlwaysTrue(), lost)
@@ -241,7 +241,7 @@ class ScanContext:
         """Keeps the typed values of partitions before they are listed."""
         self._values.update({p.name: values.get(p.name, ()) for p in partitions})
 
-    def counter(self, index: Index | OwnBoundsIndex, predicate: BoundExpression) -> StageCounter:
+    def counter(self, index: Index | FormatIndex, predicate: BoundExpression) -> StageCounter:
         """The counter of an index's stage, created with the index's first batch."""
         found = self.counters.by_index.get(index.name)
         if found is None:

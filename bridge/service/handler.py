@@ -368,7 +368,7 @@ class PlannerHandler:
         written = None
         if table.table_format != DIRECTORY:
             written = self._planner.written_files(table)
-        asks_storage = written is not None and written.own_bounds is not None
+        asks_storage = written is not None and bool(written.own_indexes)
         with nullcontext() if asks_storage else self._turns.turn():
             found = list_skippable_files(table, view, scan, written, recipe)
         selection_made(scan, found, time.perf_counter() - started)

@@ -14,6 +14,7 @@ from bridge.service._gen import ttypes
 from bridge.service.codec import PROTOCOL
 from bridge.table.model import CatalogTable, TableName
 from bridge.table.registry import DIRECTORY, table_hooks
+from bridge.table.snapshot import OwnIndex
 
 log = logging.getLogger(__name__)
 MOST_TABLES = 1000
@@ -86,7 +87,7 @@ class IndexedTables:
 
     def _has_index(self, table: CatalogTable) -> bool:
         """Whether some class leaves out files of such a table, and something is known of them."""
-        own = None
+        own: Sequence[OwnIndex] = ()
         if table.table_format == DIRECTORY:
             classes = file_formats()[table.format].hive
             hooked = classes is not None and classes.hook is not None
@@ -94,8 +95,8 @@ class IndexedTables:
             hooked = table.input_format in table_hooks()
             written = self._planner.written_files(table) if hooked else None
             hooked = written is not None
-            own = None if written is None else written.own_bounds
-        return hooked and (own is not None or self._planner.views.view(table).index is not None)
+            own = () if written is None else written.own_indexes
+        return hooked and (bool(own) or self._planner.views.view(table).index is not None)
 
 
 def _table_name(text: str) -> TableName:

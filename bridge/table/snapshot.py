@@ -13,9 +13,9 @@ from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from bridge.expression.nodes import BoundReference, Expression
-from bridge.expression.statistics import ColumnStatistics
+from bridge.expression.nodes import BoundExpression, Expression
 from bridge.kernel.errors import BridgeError, ReadVersionUnsupported
+from bridge.kernel.types import Semantics
 from bridge.storage.port import FileTable, Storage
 from bridge.table.directory.discovered import Discovered
 from bridge.table.directory.freshness import Freshness
@@ -137,13 +137,13 @@ class HasFileSet(Protocol):
         ...
 
 
-class OwnBounds(Protocol):
-    """Bounds of columns that a table format keeps itself, whoever built an index.
+class OwnIndex(Protocol):
+    """What a table format itself knows of base files, whoever built an index of ours.
 
-    The law is that of `bridge.expression.statistics`. Nothing is said of slices with logs.
+    The law is that of `bridge.index.kinds.kind`. Nothing is said of slices with logs.
 
     Attributes:
-        source: what keeps them, as reports show it.
+        source: what keeps it, as reports show it.
         problem: why nothing is known; None if nothing has failed.
     """
 
@@ -155,25 +155,29 @@ class OwnBounds(Protocol):
 
     @property
     def files(self) -> FileTable:
-        """The files of `column`; one that is not there has no path."""
-        ...
-
-    def column(self, reference: BoundReference) -> ColumnStatistics | None:
-        """Bounds of a column in all files; None: nothing is known, or not yet."""
+        """The files in question; one that is not there has no path."""
         ...
 
     def match(self, files: FileTable) -> Int64Array:
-        """The place of each file among those of `column`; -1 if it has none."""
+        """The place of each file among `files`; -1 if it has none."""
+        ...
+
+    def columns(self, expression: BoundExpression) -> tuple[str, ...]:
+        """Columns of the expression of which something is known by now."""
+        ...
+
+    def never(self, expression: BoundExpression, semantics: Semantics) -> Mask | None:
+        """Those of `files` in which no row satisfies the expression; None: nothing is known."""
         ...
 
 
 @runtime_checkable
-class HasOwnBounds(Protocol):
-    """A snapshot whose format may keep bounds of columns."""
+class HasOwnIndexes(Protocol):
+    """A snapshot whose format may keep indexes of its own."""
 
     @property
-    def own_bounds(self) -> OwnBounds | None:
-        """None if this table has none."""
+    def own_indexes(self) -> Sequence[OwnIndex]:
+        """The cheapest first; empty if this table has none."""
         ...
 
 
@@ -399,12 +403,12 @@ class WrittenFiles:
     Attributes:
         logs: of logs too: a row after merging is a row of the base file or of one log.
         names: of the columns, as the table spells them. Its readers may miss other spellings.
-        own_bounds: what the format itself knows of the newest base files; None: nothing.
+        own_indexes: what the format itself knows of the newest base files.
     """
 
     logs: bool
     names: frozenset[str]
-    own_bounds: OwnBounds | None = None
+    own_indexes: Sequence[OwnIndex] = ()
 
 
 @runtime_checkable

@@ -30,7 +30,7 @@ from bridge.planner.request import ScanRequest
 from bridge.runtime.compose import planner_of, resolve, storage_of
 from bridge.service.indexed_tables import IndexedTables
 from bridge.service.skippable_files import encode_skippable_files
-from bridge.table.hudi.files import column_bounds
+from bridge.table.hudi.files import column_bounds, record_index
 from bridge.table.hudi.files.column_bounds import HudiBounds
 from bridge.table.hudi.files.file_system_view import FileSystemView
 from bridge.table.model import CatalogTable
@@ -42,7 +42,7 @@ from tests.tiers import examples, seed
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """However slow the machine is, these queries wait for Hudi's bounds."""
-    monkeypatch.setattr(column_bounds, "_PATIENCE", 300.0)
+    monkeypatch.setattr(column_bounds, "PATIENCE", 300.0)
 
 
 def opened(root: Path) -> tuple[Planner, CatalogTable]:
@@ -214,10 +214,12 @@ def test_no_named_file_holds_a_matching_row(fixture: HudiFixture, tmp_path: Path
     luck, skipped = random.Random(seed(41)), 0
     paths = {p.name: p for p in root.rglob("*.parquet") if ".hoodie" not in p.parts}
     held = {name: pq.ParquetFile(path).read(["n", "l"]) for name, path in paths.items()}
-    for _ in range(examples(6, 30, 300)):
+    for at in range(examples(6, 30, 300)):
         column = luck.choice(("n", "l"))
         known = [v for t in held.values() for v in t[column].to_pylist() if v is not None]
         value, op = luck.choice(known), luck.choice(("=", "<", ">", "<=", ">=", "<>"))
+        if not at:
+            value, op = max(known), ">"
         found = named(root, f"{column} {op} {value}")
         skipped += len(found)
         compare = {"=": pc.equal, "<": pc.less, ">": pc.greater, "<>": pc.not_equal}
@@ -238,3 +240,13 @@ def test_the_hook_is_told_of_a_table_with_bounds_of_its_own(
     with Threads(1, "test") as pool:
         found = IndexedTables(pool, planner).among([str(table.name)])
     assert found.locations == ({str(table.name): table.location} if told else {})
+
+
+def test_files_without_a_key_are_named_by_hudis_record_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record_index, "PATIENCE", 300.0)
+    (fixture,) = hudi_fixtures(bundle="1.2.0", names=["cow_record_index"])
+    every = {s.base_file for s in fixture.answers().slices}
+    found = named(fixture.unpack(tmp_path), "id = 51")
+    assert len(found) == len(every) - 1 and found < every

@@ -70,7 +70,7 @@ WITH_BOUNDS = [
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """However slow the machine is, these queries wait for the bounds."""
-    monkeypatch.setattr(column_bounds, "_PATIENCE", 300.0)
+    monkeypatch.setattr(column_bounds, "PATIENCE", 300.0)
 
 
 @pytest.fixture(scope="module")
@@ -331,14 +331,14 @@ def test_a_large_table_is_read_beside_its_queries(
 def test_a_slow_store_is_read_beside_its_queries(
     session: bridge.Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    beside(session, tmp_path, monkeypatch, "_PATIENCE", 0.01)
+    beside(session, tmp_path, monkeypatch, "PATIENCE", 0.01)
 
 
 def test_a_scan_of_many_batches_waits_once(
     session: bridge.Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each batch asks for the column again; together they wait no longer than one does."""
-    monkeypatch.setattr(column_bounds, "_PATIENCE", 0.05)
+    monkeypatch.setattr(column_bounds, "PATIENCE", 0.05)
     (fixture,) = hudi_fixtures(bundle="1.0.2", names=["cow_metadata"])
     table = session.table(str(fixture.unpack(tmp_path)))
     reading, waits = threading.Event(), []

@@ -35,7 +35,7 @@ from bridge.index.reading.snapshot import IndexSnapshot
 from bridge.kernel.types import Field, Kind, Semantics
 from bridge.planner.file_pruner import FilePruner, failed_indexes
 from bridge.planner.index_view import IndexView, argument
-from bridge.planner.own_bounds import OwnBoundsIndex
+from bridge.planner.own_indexes import FormatIndex
 from bridge.planner.partitions import select_partitions
 from bridge.planner.reports.report import IndexNotUsed
 from bridge.planner.request import ScanRequest
@@ -96,10 +96,8 @@ def list_skippable_files(
     keys = [Field(c.name, c.type) for c in table.partition_keys]
     columns = [Field(c.name, c.type) for c in table.columns]
     predicate = bind(request.predicate, columns, keys, request.semantics)
-    index, own = view.index, None
-    if written is not None and written.own_bounds is not None:
-        own = OwnBoundsIndex(written.own_bounds, request.semantics)
-    if isinstance(predicate, BoundFalse) or (index is None and own is None):
+    index, own_indexes = view.index, () if written is None else written.own_indexes
+    if isinstance(predicate, BoundFalse) or (index is None and not own_indexes):
         # A contradiction says nothing of any one file.
         return SkippableFiles(view.generation, not_used=view.not_used)
     known, not_used = 0, view.not_used
@@ -121,8 +119,10 @@ def list_skippable_files(
                 excluded.append((each.name, _files_at(index, left[~keep])))
                 left = left[keep]
         not_used += tuple(failed_indexes(pruner.indexes, argument(table)))
-    if own is not None:
+    for own in (FormatIndex(each, request.semantics) for each in own_indexes):
         found = own.excluded(keep_decided(predicate, lambda c: not c.partition), index)
+        named = join_tables([files for _, files in excluded]).paths
+        found = found.filter(~pc.is_in(found.paths, named).to_numpy(zero_copy_only=False))
         if len(found):
             excluded.append((own.name, found))
         known = max(known, own.num_files)

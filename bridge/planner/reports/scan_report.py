@@ -62,8 +62,8 @@ def _not_used(context: ScanContext) -> list[IndexNotUsed]:
     if view.index is not None:
         found += _unindexed(context, table)
     found += failed_indexes(context.problems(), table)
-    own = context.own_bounds
-    found += () if own is None else own.not_used()
+    for own in context.own_indexes:
+        found += own.not_used()
     found += context.unknown.reasons()
     snapshot = context.snapshot
     if isinstance(snapshot, HasSegments):

@@ -75,8 +75,9 @@ def prune_batch(
         kept = before.filter(_keep(context, before, data, partial(pruner.keep, index=index)))
         if count:
             context.counter(index, data).count(before, kept, started)
-    own = context.own_bounds
-    if own is not None and len(kept) and own.concerns(kept, data):
+    for own in context.own_indexes:
+        if not len(kept) or not own.concerns(kept, data):
+            continue
         before, started = kept, time.perf_counter()
         kept = before.filter(_keep(context, before, data, own.keep))
         if count:

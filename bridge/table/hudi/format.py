@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from zlib import crc32
@@ -42,7 +42,7 @@ from bridge.table.hudi.merging.reader_properties import (
     read_merged,
     repairs_times,
 )
-from bridge.table.hudi.open_tables import NEWEST, OpenTable, OpenTables, Version, keeps_bounds
+from bridge.table.hudi.open_tables import NEWEST, OpenTable, OpenTables, Version, keeps_indexes
 from bridge.table.hudi.schema.avro_schema import META_COLUMNS, avro_columns
 from bridge.table.hudi.schema.columns import KeySource, layout
 from bridge.table.hudi.snapshot import HudiSnapshot
@@ -51,7 +51,7 @@ from bridge.table.hudi.timeline.instants import instant_at
 from bridge.table.hudi.timeline.timeline import HudiTimeline
 from bridge.table.model import CatalogTable, Column, TableName
 from bridge.table.read_version import AsOfTime, AsOfVersion, ChangesBetween, Newest, ReadVersion
-from bridge.table.snapshot import MergedSlice, TableContext, WrittenFiles
+from bridge.table.snapshot import MergedSlice, OwnIndex, TableContext, WrittenFiles
 
 _PACKAGES = ("org.apache.hudi.", "com.uber.hoodie.")
 _READ_OPTIMIZED = "hoodie.query.as.ro.table"
@@ -150,8 +150,9 @@ class HudiFormat:
         snapshot.row_filter = filter
         if evolution is None and view.config.base_format == "parquet":
             schema_text = view.schema(version.as_of) or ""
-            snapshot.own_bounds = opened.bounds(view, schema_text, slices)
-            if snapshot.own_bounds is not None:
+            whole = version == NEWEST and isinstance(read.point, Newest)
+            snapshot.own_indexes = opened.own_indexes(view, schema_text, slices, whole)
+            if snapshot.own_indexes:
                 snapshot.plans_without_io = False
         return snapshot
 
@@ -238,11 +239,11 @@ class HudiFormat:
             )
         logs = merges_whole_records(view.config) and not repairs_times(schema)
         names = frozenset(META_COLUMNS) | field_names(schema)
-        bounds = None
-        if keeps_bounds(view) and view.config.base_format == "parquet":
+        own: Sequence[OwnIndex] = ()
+        if keeps_indexes(view) and view.config.base_format == "parquet":
             slices = opened.slices(view, base_only=is_read_optimized(table, view))
-            bounds = opened.bounds(view, schema, slices)
-        return WrittenFiles(logs, names, bounds)
+            own = opened.own_indexes(view, schema, slices, True)
+        return WrittenFiles(logs, names, own)
 
     def discover(self, location: str, storage: Storage, threads: int = 16) -> Discovered:
         opened = self._tables.get(storage, location)

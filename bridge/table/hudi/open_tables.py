@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 
 from bridge.kernel.bounded_cache import BoundedCache
 from bridge.kernel.threads import Threads
 from bridge.storage.port import Storage
-from bridge.table.hudi.files.column_bounds import PARTITION, HudiBounds
+from bridge.table.hudi.files import column_bounds, record_index
+from bridge.table.hudi.files.column_bounds import HudiBounds
 from bridge.table.hudi.files.file_sets import check_history, file_set
 from bridge.table.hudi.files.file_slices import FileSlices
 from bridge.table.hudi.files.file_system_view import FileListing, FileSystemView
+from bridge.table.hudi.files.record_index import RecordIndex
 from bridge.table.hudi.schema.schema_history import SchemaHistory, list_schemas, load_schema_history
+from bridge.table.hudi.table_config import TableType
+from bridge.table.snapshot import OwnIndex
 
 _MOST = 256
 _THREADS = 32
 """Requests in flight; threads start when they are needed."""
 _DECODERS = 2
 """Of bounds of columns: Python runs one at a time, while the others wait for storage."""
+_COW = TableType.COPY_ON_WRITE
 _VERSIONS = 4
 """Versions of one table whose slices are held: the newest, and those of running queries."""
 
@@ -62,7 +68,9 @@ class OpenTable:
         self._slices: BoundedCache[_Version, tuple[FileSystemView, FileSlices]] = BoundedCache(
             _VERSIONS
         )
-        self._bounds: BoundedCache[int, tuple[FileSlices, HudiBounds]] = BoundedCache(_VERSIONS)
+        self._indexes: BoundedCache[tuple[int, bool], tuple[FileSlices, Sequence[OwnIndex]]] = (
+            BoundedCache(_VERSIONS)
+        )
 
     def view(self, age: float = 0.0, arrived: float | None = None) -> FileSystemView:
         """The table's timeline, at most ``age`` seconds older than the query.
@@ -114,21 +122,29 @@ class OpenTable:
                 self._slices.put(key, held)
             return held[1]
 
-    def bounds(self, view: FileSystemView, schema: str, slices: FileSlices) -> HudiBounds | None:
-        """What the table's own metadata says of the columns of some slices; nothing is read yet.
+    def own_indexes(
+        self, view: FileSystemView, schema: str, slices: FileSlices, newest: bool
+    ) -> Sequence[OwnIndex]:
+        """What the table's own metadata says of some slices; nothing is read yet.
 
         Args:
             schema: of the version of the slices, in Avro.
-
-        Returns:
-            None if the table keeps no bounds of columns.
+            newest: they are all slices of the newest version.
         """
-        if not keeps_bounds(view) or not schema:
-            return None
-        return self._bounds.get_or_put(
-            id(slices),  # which are held too, so that their id stays their own
-            lambda: (slices, HudiBounds(view, schema, slices, self._decoders)),
-        )[1]
+        kept = view.config.metadata_partitions
+
+        def make() -> tuple[FileSlices, Sequence[OwnIndex]]:
+            made: list[OwnIndex] = []
+            if column_bounds.PARTITION in kept:
+                made.append(HudiBounds(view, schema, slices, self._decoders))
+            if record_index.PARTITION in kept and newest and view.config.table_type is _COW:
+                made.append(RecordIndex(view, schema, slices, self._decoders))
+            return slices, made
+
+        if not schema or not keeps_indexes(view):
+            return ()
+        # The slices are held too, so that their id stays their own.
+        return self._indexes.get_or_put((id(slices), newest), make)[1]
 
     def schema_history(self, view: FileSystemView) -> SchemaHistory | None:
         """How the table's columns were renamed and retyped; None if it keeps no such history.
@@ -159,9 +175,10 @@ class OpenTable:
             return self._files[1]
 
 
-def keeps_bounds(view: FileSystemView) -> bool:
-    """Whether the table's own metadata has bounds of columns."""
-    return PARTITION in view.config.metadata_partitions
+def keeps_indexes(view: FileSystemView) -> bool:
+    """Whether the table's own metadata has an index that is read."""
+    known = {column_bounds.PARTITION, record_index.PARTITION}
+    return not known.isdisjoint(view.config.metadata_partitions)
 
 
 def _goes_on(held: FileSystemView | None, view: FileSystemView) -> bool:

@@ -32,13 +32,13 @@ from bridge.table.hudi.timeline.history import entries, written_by
 from bridge.table.model import OneBatch, Partition, PartitionBatch, PartitionFetch
 from bridge.table.reader_spec import COLUMNS_BY_NAME
 from bridge.table.slices import IndexFiles, Int64Array, Logs, Mask, ReaderSpec, SliceBatch
-from bridge.table.snapshot import Columns, OwnBounds, TableContext, TimelineEntry
+from bridge.table.snapshot import Columns, OwnIndex, TableContext, TimelineEntry
 
 _NAMED = 3
 
 
 class HudiSnapshot:
-    """Implements `bridge.table.snapshot.Snapshot`, `HasTimeline` and `HasOwnBounds`.
+    """Implements `bridge.table.snapshot.Snapshot`, `HasTimeline` and `HasOwnIndexes`.
 
     Safe for threads.
 
@@ -70,7 +70,7 @@ class HudiSnapshot:
         self.table = planned.table
         self.index: IndexFiles | None = context.index
         self.row_filter: Expression = AlwaysTrue()
-        self.own_bounds: OwnBounds | None = None
+        self.own_indexes: Sequence[OwnIndex] = ()
         self.id = id
         self.plans_without_io = planned.source is not KeySource.METASTORE
         self._planned = planned

@@ -29,8 +29,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bridge.expression.nodes import BoundReference
-from bridge.expression.statistics import ColumnStatistics
+from bridge.expression.nodes import BoundExpression, BoundReference, reference_text
+from bridge.expression.prune import prune
+from bridge.expression.residual import references
+from bridge.expression.statistics import ColumnStatistics, Mask
 from bridge.formats.avro.container import checked_schema
 from bridge.formats.avro.skipping import require_few
 from bridge.formats.hudi.avro_rows import DAMAGE
@@ -39,9 +41,9 @@ from bridge.formats.hudi.index_keys import column_statistics_key
 from bridge.formats.hudi.log_format import BlockType, Header, blocks_in_merge_order, read_logs
 from bridge.formats.hudi.log_records import deletes_of
 from bridge.kernel.errors import BridgeError, FileCorrupt, LimitExceeded, UnsupportedTable
-from bridge.kernel.types import DATE, INTEGER_RANGE, Kind, Type
-from bridge.storage.port import UNKNOWN_TIME, FileTable
-from bridge.table.hudi.files.file_slices import FileSlices, full_paths
+from bridge.kernel.types import DATE, INTEGER_RANGE, Kind, Semantics, Type
+from bridge.table.hudi.files.base_files import PATIENCE, BaseFiles, answer_until, damaged
+from bridge.table.hudi.files.file_slices import FileSlices
 from bridge.table.hudi.files.file_system_view import FileSystemView
 from bridge.table.hudi.files.metadata_table import (
     list_partition,
@@ -50,7 +52,6 @@ from bridge.table.hudi.files.metadata_table import (
     validity,
 )
 from bridge.table.hudi.schema.avro_schema import avro_names
-from bridge.table.slices import Int64Array
 
 PARTITION = "column_stats"
 _FIELDS = frozenset(
@@ -93,8 +94,6 @@ _FIRST_DAY, _LAST_DAY = -25567, 2932896
 _TYPE = 3
 _AT_ONCE = 20_000
 """Files whose entries a query waits for, some 20 µs each. Of more, later queries have them."""
-_PATIENCE = 1.0
-"""Seconds that queries wait for a column since it was asked for; later ones have it."""
 _MOST_BYTES = 128 << 20
 """Of the logs of ``column_stats``, which are read as a whole."""
 _HELD_BYTES = 4 << 20
@@ -106,7 +105,7 @@ _Source = tuple[HFile | frozenset[bytes], str]
 _Pair = tuple[Any, Any]
 
 
-class HudiBounds:
+class HudiBounds(BaseFiles):
     """Bounds of the base files of some slices; safe for threads.
 
     Nothing is read before `column` is called. Each column is decoded once, in another thread.
@@ -121,33 +120,20 @@ class HudiBounds:
     def __init__(
         self, view: FileSystemView, schema: str, slices: FileSlices, pool: Executor
     ) -> None:
-        self._view, self._slices, self._pool = view, slices, pool
-        self._lock = threading.Lock()
+        super().__init__(view, slices)
+        self._pool, self._lock = pool, threading.Lock()
         self._reading = threading.Lock()
         self._held: list[_Source] | None = None
         self._columns: dict[tuple[str, Type], tuple[Future[ColumnStatistics | None], float]] = {}
-        self._places: dict[str, int] | None = None
         self._names = avro_names(schema)
         self.problem: BridgeError | None = None
 
-    @property
-    def num_files(self) -> int:
-        return len(self._slices)
+    def columns(self, expression: BoundExpression) -> tuple[str, ...]:
+        known = (r for r in references(expression) if self.column(r) is not None)
+        return tuple(sorted(reference_text(r) for r in known))
 
-    @property
-    def files(self) -> FileTable:
-        """The base files of the slices; a slice of logs alone has no path."""
-        slices = self._slices
-        paths = full_paths(self._view.config.base, slices.base_paths)
-        return FileTable(paths, slices.base_sizes, np.full(len(slices), UNKNOWN_TIME, np.int64))
-
-    def match(self, files: FileTable) -> Int64Array:
-        """The place of each base file among the slices; -1 if it has none."""
-        if self._places is None:
-            paths = self.files.paths.to_pylist()
-            self._places = {path: place for place, path in enumerate(paths) if path}
-        known = self._places
-        return np.fromiter((known.get(p, -1) for p in files.paths.to_pylist()), np.int64)
+    def never(self, expression: BoundExpression, semantics: Semantics) -> Mask | None:
+        return prune(expression, self, semantics).never
 
     def column(self, reference: BoundReference) -> ColumnStatistics | None:
         """The bounds of a column; None: nothing is known, or not yet."""
@@ -160,13 +146,10 @@ class HudiBounds:
             asked = self._columns.get(key)
             if asked is None:
                 read = self._pool.submit(self._column, name, kind)
-                asked = self._columns[key] = read, time.monotonic() + _PATIENCE
+                asked = self._columns[key] = read, time.monotonic() + PATIENCE
         read, deadline = asked
         few = len(self._slices) <= _AT_ONCE
-        try:
-            return read.result(max(0.0, deadline - time.monotonic()) if few else 0.0)
-        except TimeoutError:
-            return None
+        return answer_until(read, deadline if few else 0.0)
 
     def _column(self, name: str, type: Type) -> ColumnStatistics | None:
         try:
@@ -174,7 +157,7 @@ class HudiBounds:
                 sources = self._held or self._read()
             found = self._statistics(name, type, sources)
         except (BridgeError, *DAMAGE) as error:
-            self.problem = error if isinstance(error, BridgeError) else _damaged(str(error))
+            self.problem = error if isinstance(error, BridgeError) else damaged(str(error))
             if not isinstance(self.problem, (FileCorrupt, LimitExceeded, UnsupportedTable)):
                 with self._lock:  # the next query asks storage again
                     self._columns.pop((name, type), None)
@@ -273,14 +256,7 @@ def _record(schema: str, value: bytes, uri: str) -> dict[str, Any]:
             raise ValueError(f"a record lacks {', '.join(sorted(_FIELDS - found.keys()))}")
         return found
     except DAMAGE as error:
-        raise _damaged(f"{uri}: {error}") from error
-
-
-def _damaged(detail: str) -> FileCorrupt:
-    return FileCorrupt(
-        f"the metadata table holds no bounds of columns: {detail}",
-        "build the metadata table again",
-    )
+        raise damaged(f"{uri}: {error}") from error
 
 
 def _converted(record: Mapping[str, Any], type: Type) -> _Pair | None:

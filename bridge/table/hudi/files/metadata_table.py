@@ -113,7 +113,7 @@ def read_file_listing(
     with _pool(pool) as threads:
         listing = threads.submit(list_partition, storage, config, _FILES)
         instants = metadata_timeline(storage, config)
-        missing = _behind(timeline, instants)
+        missing = lacks_commits(timeline, instants)
         found = missing or _slice(listing.result(), instants, timeline, config.completes)
         if isinstance(found, Incomplete):
             return found
@@ -165,7 +165,7 @@ def _key(partition: str) -> str:
     return partition or _NOT_PARTITIONED
 
 
-def _behind(timeline: HudiTimeline, own: HudiTimeline) -> Incomplete | None:
+def lacks_commits(timeline: HudiTimeline, own: HudiTimeline) -> Incomplete | None:
     """Whether the metadata table lacks a commit that is completed on the data's timeline."""
     if not own.completed:
         return Incomplete("has a metadata table without a commit")
@@ -201,7 +201,7 @@ def _slice(
     if len(groups) != 1:
         return Incomplete(f"has a metadata table with {len(groups)} groups of file listings")
     (found,) = groups
-    if found.start and not _began_before(found.start, own, timeline):
+    if found.start and not began_before(found.start, own, timeline):
         return Incomplete("has a metadata table that is being compacted")
     return found
 
@@ -272,7 +272,7 @@ def _follows(own: HudiTimeline, requested: str, start: str) -> bool:
     return _committed(own, requested) and requested >= start
 
 
-def _began_before(start: str, own: HudiTimeline, timeline: HudiTimeline) -> bool:
+def began_before(start: str, own: HudiTimeline, timeline: HudiTimeline) -> bool:
     """Whether a compaction ended before the data's timeline was read.
 
     A later one may have left out files that the timeline still needs.

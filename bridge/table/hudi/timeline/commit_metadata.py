@@ -75,6 +75,21 @@ def read_commit(content: bytes, name: str) -> CommitMetadata:
     return commit_of(_fast_commit(content) or _record(content, name), name)
 
 
+def read_row_counts(content: bytes, name: str) -> dict[str, int]:
+    """The rows of each base file that a commit wrote, by the file's name; -1 if it does not say.
+
+    Errors:
+        FileCorrupt.
+    """
+    body = _record(content, name)
+    try:
+        stats = chain(*(_list(each) for each in _object(body["partitionToWriteStats"]).values()))
+        rows = ((stat["path"] or "", stat.get("numWrites")) for stat in stats)
+        return {p.rpartition("/")[2]: n if isinstance(n, int) else -1 for p, n in rows}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise _corrupt(name, error) from error
+
+
 def read_clean(content: bytes, name: str) -> CleanMetadata:
     """The body of a completed clean. Errors: FileCorrupt."""
     body = _record(content, name)
