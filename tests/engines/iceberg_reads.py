@@ -1,6 +1,7 @@
 """A Spark that reads through the HTTP door; runs with the Python of `tests.support.iceberg_spark`.
 
-Reads a line of JSON for each statement, and answers with a line that begins with ``@@``.
+Its argument has the session's settings as JSON. It reads a line of JSON for each statement, and
+answers with a line that begins with ``@@``.
 """
 
 from __future__ import annotations
@@ -10,25 +11,27 @@ import sys
 
 from pyspark.sql import SparkSession
 
+_SETTINGS = {
+    "spark.driver.memory": "1g",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.log.level": "ERROR",
+    "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+}
+
 
 def main() -> None:
-    jar, zone = sys.argv[1:3]
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.jars", jar)
-        .config("spark.driver.memory", "1g")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.sql.session.timeZone", zone)
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.log.level", "ERROR")
-        .config(
-            "spark.sql.extensions",
-            "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-        )
-        .getOrCreate()
-    )
+    builder = SparkSession.builder
+    given = json.loads(sys.argv[1])
+    if "spark.remote" not in given:  # a client of Spark Connect takes none of the server's
+        given = {"spark.master": "local[2]", **_SETTINGS, **given}
+    for key, value in given.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
     print("@@" + json.dumps({"is": spark.version}), flush=True)
     for line in sys.stdin:
         asked = json.loads(line)

@@ -35,7 +35,7 @@ from bridge.kernel.types import (
 from bridge.table.model import Column
 from tests.support.iceberg_door import open_door
 from tests.support.iceberg_lake import DAY, IcebergLake, sql_filter
-from tests.support.iceberg_spark import IcebergSpark, SparkFailed
+from tests.support.iceberg_spark import IcebergSpark, SparkFailed, open_spark
 from tests.support.lake import Lake
 from tests.tiers import examples, seed
 
@@ -45,7 +45,7 @@ Patch = pytest.MonkeyPatch
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergSpark]:
-    with IcebergSpark(tmp_path_factory.mktemp("spark")) as session:
+    with open_spark(tmp_path_factory.mktemp("spark")) as session:
         yield session
 
 
