@@ -182,8 +182,11 @@ class Plans:
         return _answer(kept, page, {"plan-tasks": []})
 
     def _again(self, asked: PlanRequest) -> Kept | None:
-        """The last plan of a pinned state: clients plan aggregates twice."""
-        if asked.generation is None:
+        """The last plan of a pinned state: Java plans aggregates twice.
+
+        A plan for PyIceberg may be refused for what it selects, which another plan does not tell.
+        """
+        if asked.generation is None or asked.client is Client.PYICEBERG:
             return None
         kept = self._held.get(self._last.get(asked, ""))
         if kept is None or kept.generation is None:

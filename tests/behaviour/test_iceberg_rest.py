@@ -166,6 +166,18 @@ def test_a_key_of_the_filter_must_be_selected(world: IcebergLake, door: OpenDoor
     assert sorted(found["id"].to_pylist()) == world.ids("month = 1")
 
 
+def test_a_key_must_be_selected_again(tmp_path: Path) -> None:
+    """A plan that is kept does not answer for what another scan selects."""
+    with open_door(_small(tmp_path)) as door:
+        table = door.table()
+        snapshot = table.metadata.current_snapshot_id
+        for _ in range(2):
+            scan = table.scan("k = 1", ("id", "k"), snapshot_id=snapshot)
+            assert sorted(scan.to_arrow()["id"].to_pylist()) == [0, 1]
+            with pytest.raises(BadRequestError, match="add 'k' to selected_fields"):
+                table.scan("k = 1", ("id",), snapshot_id=snapshot).to_arrow()
+
+
 # Ways to lose or change rows in silence: each is asked with its cure and without
 
 
