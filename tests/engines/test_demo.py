@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -12,6 +13,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from bridge.servers.java import find_jdk
+from bridge.servers.maven import artifact_file, parse_artifact
+from tests.support.iceberg_spark import SPARK_41, python_with
 from tests.tiers import nightly
 
 pytestmark = pytest.mark.full
@@ -80,3 +84,54 @@ def test_an_interrupted_demo_stops_what_it_started(tmp_path: Path, stage: str) -
     assert process.returncode == 130, "".join(seen) + rest
     assert "stopped" in rest
     assert not left_behind(out)
+
+
+def test_the_lines_for_spark_and_pyiceberg_run_as_they_are_pasted(tmp_path: Path) -> None:
+    out = tmp_path / "demo"
+    words = [sys.executable, "-m", "bridge", "demo", "spark", "--out", str(out), "--http-port", "0"]
+    process = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=tmp_path
+    )
+    try:
+        assert process.stdout is not None
+        seen: list[str] = []
+        for line in process.stdout:
+            seen.append(line)
+            if line.startswith("serving on "):
+                break
+        else:
+            raise AssertionError("".join(seen))
+        told = "".join(seen)
+        begin, middle, end = (
+            told.index(mark) for mark in ("# PySpark", "# PyIceberg", "serving on ")
+        )
+        found = _pasted(Path(sys.executable), told[middle:end], tmp_path)
+        assert "carrier" in found and "dep_delay" in found, found
+        artifact_file(parse_artifact(SPARK_41.runtime))  # Spark finds it in Maven's repository
+        found = _pasted(python_with("pyspark", SPARK_41.pyspark), told[begin:middle], tmp_path)
+        rows = re.findall(r"^\|\s*(\w\w)\|\s*(\d+)\|\s*\w+\|\s*(\d+)\|$", found, re.M)
+        assert 0 < len(rows) <= 20, found
+        assert all(int(delay) > 60 for _, _, delay in rows)
+    finally:
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=120)
+    assert process.returncode == 130 and "stopped" in rest
+    assert not left_behind(out)
+
+
+def _pasted(python: Path, lines: str, scratch: Path) -> str:
+    environment = {**os.environ, "JAVA_HOME": str(find_jdk(17).home)}
+    for name in ("SPARK_HOME", "PYTHONPATH", "PYSPARK_PYTHON"):
+        environment.pop(name, None)
+    done = subprocess.run(
+        [str(python), "-"],
+        input=lines,
+        env=environment,
+        cwd=scratch,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

@@ -9,15 +9,17 @@ import click
 
 from bridge.app.cli.output import progress, say
 
-
-@click.command()
-@click.option(
+_out = click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("demo-out"),
     show_default=True,
     help="Output directory; an earlier demo there is replaced.",
 )
+
+
+@click.group(invoke_without_command=True)
+@_out
 @click.option(
     "--trino-version",
     default="476",
@@ -29,7 +31,8 @@ from bridge.app.cli.output import progress, say
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="Compile the connector against this installed Trino instead of with Maven.",
 )
-def demo(out: Path, trino_version: str, from_server: Path | None) -> None:
+@click.pass_context
+def demo(ctx: click.Context, out: Path, trino_version: str, from_server: Path | None) -> None:
     """Write a table of 5,000 small files, index it, and query it through a real Trino: with
     pruning, without pruning, and with each file opened to decide, as an engine does by itself.
 
@@ -39,6 +42,8 @@ def demo(out: Path, trino_version: str, from_server: Path | None) -> None:
     Needs a JDK 17, a JDK 25 and Maven; downloads Trino's server (190 MB) once. Stops every process
     that it starts, also on Ctrl-C.
     """
+    if ctx.invoked_subcommand:
+        return
     from bridge.app.demo.run import missing_parts, run_demo
     from bridge.trino.plugin import require_buildable
 
@@ -48,10 +53,7 @@ def demo(out: Path, trino_version: str, from_server: Path | None) -> None:
     if problems:
         raise problems[0]
     require_buildable(trino_version, from_server)
-    out = out.absolute()
-    marker = out / ".skipbridge-demo"
-    if out.exists() and any(out.iterdir()) and not marker.exists():
-        raise click.UsageError(f"{out} holds other files; give another --out")
+    out, marker = _own(out)
     try:
         status = run_demo(
             out,
@@ -67,6 +69,42 @@ def demo(out: Path, trino_version: str, from_server: Path | None) -> None:
         if out.exists():
             marker.touch()
     raise SystemExit(status)
+
+
+@demo.command()
+@_out
+@click.option(
+    "--http-port", type=int, default=8181, show_default=True, help="Of the catalog; 0: any free."
+)
+def spark(out: Path, http_port: int) -> None:
+    """Serve the same table to Spark and PyIceberg, and show the lines that read it.
+
+    Writes and indexes the table, and serves it as an Iceberg REST catalog until Ctrl-C. Needs a
+    JDK 17 and the extra ``rest``.
+    """
+    from bridge.app.demo.spark import require_parts, serve_demo
+
+    interruption = _Interruption()
+    interruption.listen()
+    require_parts()
+    out, marker = _own(out)
+    try:
+        serve_demo(out, port=http_port, say=interruption.say, progress=progress)
+    except KeyboardInterrupt:
+        say("stopped")
+        raise SystemExit(130) from None
+    finally:
+        if out.exists():
+            marker.touch()
+
+
+def _own(out: Path) -> tuple[Path, Path]:
+    """The output directory, and the file that says it is a demo's. Errors: it holds others."""
+    out = out.absolute()
+    marker = out / ".skipbridge-demo"
+    if out.exists() and any(out.iterdir()) and not marker.exists():
+        raise click.UsageError(f"{out} holds other files; give another --out")
+    return out, marker
 
 
 class _Interruption:
