@@ -42,6 +42,7 @@ def build(
     progress: Progress = lambda _: None,
     stores: Collection[str] = (),
     hudi: bool = False,
+    hive: bool = False,
 ) -> Path:
     """Builds the connector.
 
@@ -57,6 +58,7 @@ def build(
         progress: called with a line for each step.
         stores: of `versions.STORES`, besides S3 and local files.
         hudi: adds Hudi's reader, which merges logs into base files. It comes from Maven alone.
+        hive: adds Trino's hive connector whole, with all of its stores. It comes from a server.
 
     Returns:
         The plugin directory: copy or link it into the server's `plugin/`.
@@ -71,6 +73,8 @@ def build(
         raise BuildFailed(f"no store {unknown[0]}: known are {', '.join(STORES)}")
     if hudi and from_server is not None:
         raise BuildFailed("Hudi's reader is built by Maven only: leave out the server or Hudi")
+    if hive and (from_server is None or not chosen.hive):
+        raise BuildFailed("the hive connector comes from an installed Trino 476: name its server")
     _require_java(java_home, chosen.java_release)
     out_dir.mkdir(parents=True, exist_ok=True)  # now, and not after minutes
     progress(f"generating the connector for Trino {version}")
@@ -84,7 +88,7 @@ def build(
             if hudi:
                 _maven_hudi(project, chosen, java_home, progress)
         else:
-            built = _javac(project, chosen, java_home, from_server, stores, progress)
+            built = _javac(project, chosen, java_home, from_server, stores, progress, hive)
         _replace(plugin, built)
     progress(f"built {plugin}: {len(list(plugin.rglob('*.jar')))} jars")
     return plugin
@@ -136,7 +140,9 @@ def _javac(
     server: Path,
     stores: Collection[str],
     progress: Progress,
+    whole: bool,
 ) -> Path:
+    stores = STORES if whole else stores
     shared, needed, [hive] = _server_jars(server, chosen, stores)
     progress("compiling against the server's own jars")
     classes = project / "target" / "classes"
@@ -150,7 +156,10 @@ def _javac(
     _run([java_home / "bin" / "javac", f"@{arguments}"], project, {})
     shutil.copytree(project / "src/main/resources", classes, dirs_exist_ok=True)
 
-    _unpack(hive, HIVE_CLASSES, classes)
+    if whole:
+        needed.append(hive)
+    else:
+        _unpack(hive, HIVE_CLASSES, classes)
     plugin = project / "target" / "plugin"
     plugin.mkdir()
     _jar(classes, plugin / "connector.jar")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from .versions import DEFAULT, FORMAT_PACKAGES, target
+from .versions import DEFAULT, FORMAT_PACKAGES, FULL_PACKAGES, target
 
 DEFAULT_PACKAGE = "io.skipbridge.trino"
 DEFAULT_NAME = "skipbridge"
@@ -53,7 +53,10 @@ def generate(
     for overlay in chosen.overlays:
         files |= _files(_HOME / "overlay" / overlay)
     if not chosen.formats:
-        files = dict(_parquet_only(files))
+        pom = _FORMATS.sub(b"", files["pom.xml"])
+        files = {**_without(FORMAT_PACKAGES, files), "pom.xml": pom}
+    if not chosen.hive:
+        files = _without(FULL_PACKAGES, files)
     renamed = dict(_rename(files, package, connector_name))
     return {path: _pin(path, data, version) for path, data in sorted(renamed.items())}
 
@@ -74,13 +77,11 @@ def _files(root: Path) -> Iterator[tuple[str, bytes]]:
             yield relative.as_posix(), path.read_bytes()
 
 
-def _parquet_only(files: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
-    """The project without the readers of other formats, and without the jars that they need."""
+def _without(packages: tuple[str, ...], files: dict[str, bytes]) -> dict[str, bytes]:
+    """The project without these packages of the connector."""
     home = f"/java/{DEFAULT_PACKAGE.replace('.', '/')}/"
-    left_out = tuple(f"{home}{package}/" for package in FORMAT_PACKAGES)
-    for path, data in files.items():
-        if not any(package in path for package in left_out):
-            yield path, _FORMATS.sub(b"", data) if path == "pom.xml" else data
+    left_out = tuple(f"{home}{package}/" for package in packages)
+    return {p: data for p, data in files.items() if not any(each in p for each in left_out)}
 
 
 def _rename(

@@ -27,6 +27,7 @@ class Target:
         overlays: folders below `overlay/`, laid over the template one after the other.
         from_server: whether building from an installed server was tried; by Maven always was.
         formats: whether Trino's readers of formats besides Parquet are published for the release.
+        hive: whether a catalog can be Trino's hive connector too; it was tried on this release.
     """
 
     version: int
@@ -34,6 +35,7 @@ class Target:
     overlays: tuple[str, ...]
     from_server: bool
     formats: bool = True
+    hive: bool = False
 
 
 # What a plugin can be built with: stores besides S3 and local files, and Trino's file system cache.
@@ -116,6 +118,9 @@ HIVE_CLASSES = (
 
 # Packages of the connector that need these readers.
 FORMAT_PACKAGES = ("read/avro", "read/orc", "read/text")
+
+# Packages of the catalog that is Trino's hive connector too.
+FULL_PACKAGES = ("hive",)
 
 # And those that Trino's file systems and its S3 client take besides, as Maven resolves them: some
 # of their classes are looked up by name.
@@ -201,7 +206,7 @@ NEEDED_FILE_SYSTEMS = (
 )
 
 _TARGETS = {
-    476: Target(476, 24, (), from_server=True),
+    476: Target(476, 24, (), from_server=True, hive=True),
     # The readers that are published for 483 do not link with this release.
     482: Target(482, 25, ("482", "parquet-only"), from_server=False, formats=False),
     483: Target(483, 25, ("482", "483"), from_server=False),

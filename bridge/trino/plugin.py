@@ -82,6 +82,7 @@ def build_plugin(
     stores: Sequence[str] = (),
     *,
     hudi: bool = False,
+    hive: bool = False,
 ) -> Path:
     """Builds a plugin directory.
 
@@ -89,6 +90,7 @@ def build_plugin(
         stores: of ``hdfs``, ``gcs`` and ``azure``, to read besides S3 and local files;
             ``cache`` is Trino's file system cache.
         hudi: adds Hudi's reader, for merge-on-read tables.
+        hive: adds Trino's hive connector, for catalogs that replace one of it.
 
     Errors:
         PluginBuildFailed: the version or name is unknown, or the compiler failed.
@@ -107,6 +109,7 @@ def build_plugin(
             progress=say,
             stores=stores,
             hudi=hudi,
+            hive=hive,
         )
     except (generate.InvalidName, build.BuildFailed) as e:
         raise PluginBuildFailed(str(e), _remedy(e, from_server)) from e

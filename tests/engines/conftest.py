@@ -21,6 +21,7 @@ from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_meta
 from bridge.servers.process import LOOPBACK, Server, choose_port
 from bridge.table.model import TableName
 from bridge.trino.server import TrinoSpec, start_trino, stock_plugins
+from tests.engines.catalogs import Catalogs, running_catalogs
 from tests.engines.everything import Everything, write_everything
 from tests.engines.stack import LIGHT_JVM, ZONE, Stack
 from tests.engines.stock_readers import RunningSpark
@@ -196,6 +197,15 @@ def everything(
 def plugin_476() -> Path:
     """The connector for Trino 476, generated and built by Maven."""
     return built_plugin("476", hudi=True)
+
+
+@pytest.fixture(scope="session")
+def catalogs(
+    metastore: RunningMetastore, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Catalogs]:
+    """Trino 476 with the connector that has the hive connector inside, beside the stock one."""
+    with running_catalogs(metastore.uri, tmp_path_factory.mktemp("catalogs")) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -28,17 +28,19 @@ def built_plugin(
     from_server: Path | None = None,
     *,
     hudi: bool = False,
+    hive: bool = False,
 ) -> Path:
     """A plugin directory of `build_plugin`, which is made only if no test made it before."""
     chosen = tuple(sorted(stores))
     words = ("plugin", version, *chosen, str(hudi), from_server.name if from_server else "maven")
+    words += ("hive",) if hive else ()
     target = _place("trino_plugin_gen", words, java_release(version))
     # The directory's name is the connector's.
     return (
         build_once(
             target,
             lambda to: build_plugin(
-                version, to, from_server, "skipbridge", print, chosen, hudi=hudi
+                version, to, from_server, "skipbridge", print, chosen, hudi=hudi, hive=hive
             ),
         )
         / "skipbridge"

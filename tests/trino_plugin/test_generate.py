@@ -131,6 +131,21 @@ def test_hudis_reader_comes_from_maven_alone(tmp_path: Path) -> None:
         build(DEFAULT, tmp_path, java_home=tmp_path, from_server=tmp_path, hudi=True)
 
 
+def test_the_hive_connector_comes_from_a_server_of_a_release_that_was_tried(tmp_path: Path) -> None:
+    with pytest.raises(BuildFailed, match="an installed Trino 476"):
+        build(DEFAULT, tmp_path, java_home=tmp_path, hive=True)
+    with pytest.raises(BuildFailed, match="an installed Trino 476"):
+        build(483, tmp_path, java_home=tmp_path, from_server=tmp_path, hive=True)
+
+
+@pytest.mark.parametrize("version", supported())
+def test_a_release_without_the_full_catalog_has_none_of_it(version: int) -> None:
+    files = generate(version)
+    assert any("/trino/hive/" in path for path in files) == target(version).hive
+    factory = files["src/main/java/io/skipbridge/trino/FullCatalog.java"].decode()
+    assert ("trino.hive." in factory) == target(version).hive
+
+
 @pytest.mark.parametrize("version", supported())
 def test_hudis_reader_is_of_the_plugins_release_and_package(version: int) -> None:
     files = generate(version, package="com.example.skip", connector_name="fastfiles")

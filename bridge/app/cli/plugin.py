@@ -42,6 +42,11 @@ def plugin() -> None:
 @click.option(
     "--hudi", is_flag=True, help="Add Hudi's reader, for its merge-on-read tables. Maven only."
 )
+@click.option(
+    "--hive",
+    is_flag=True,
+    help="Add Trino's hive connector, for a catalog that replaces one of it. Needs --from-server.",
+)
 @click.option("--name", default="skipbridge", show_default=True, help="Name of the connector.")
 def build(
     trino_version: str,
@@ -49,6 +54,7 @@ def build(
     from_server: Path | None,
     stores: tuple[str, ...],
     hudi: bool,
+    hive: bool,
     name: str,
 ) -> None:
     """Generate, compile and assemble the connector for one Trino version.
@@ -65,7 +71,9 @@ def build(
 
     Restart Trino. Only the coordinator calls the planner: start `skipbridge serve` beside it.
     """
-    made = build_plugin(trino_version, to.absolute(), from_server, name, say, stores, hudi=hudi)
+    made = build_plugin(
+        trino_version, to.absolute(), from_server, name, say, stores, hudi=hudi, hive=hive
+    )
     emit(str(made))
     say(
         "on every Trino node, instead of an older one:\n"

@@ -60,6 +60,12 @@ public record BridgeConfig(
                 StorageProperties.parse(storage));
     }
 
+    /** Whether the native connector takes the property: it is one of its own, or one that it shares with Trino's connectors. */
+    public static boolean reads(String name)
+    {
+        return name.startsWith("skipbridge.") || NAMES.contains(name) || StorageProperties.covers(name);
+    }
+
     private static List<PlannerAddress> planners(String value)
     {
         try {
@@ -117,7 +123,7 @@ public record BridgeConfig(
     private static String hint(String name)
     {
         if (name.startsWith("hive.metastore")) {
-            return "the planner asks the metastore: remove it, and set metastore.uri where skipbridge serve runs";
+            return "the planner asks the metastore: remove it, and set metastore.uri where skipbridge serve runs; or build the plugin with: skipbridge plugin build --hive";
         }
         return "the nearest known is '%s'".formatted(nearest(name));
     }

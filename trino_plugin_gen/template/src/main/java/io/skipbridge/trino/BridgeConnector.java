@@ -8,7 +8,6 @@ import io.skipbridge.trino.read.storage.FileOpener;
 import io.skipbridge.trino.split.BridgeSplitManager;
 import io.trino.spi.connector.Connector;
 import io.trino.spi.connector.ConnectorContext;
-import io.trino.spi.connector.ConnectorMetadata;
 import io.trino.spi.connector.ConnectorPageSourceProviderFactory;
 import io.trino.spi.connector.ConnectorSession;
 import io.trino.spi.connector.ConnectorSplitManager;
@@ -58,13 +57,18 @@ public class BridgeConnector
     public ConnectorTransactionHandle beginTransaction(IsolationLevel isolationLevel, boolean readOnly, boolean autoCommit)
     {
         checkConnectorSupports(READ_UNCOMMITTED, isolationLevel);
-        BridgeTransaction transaction = new BridgeTransaction(UUID.randomUUID());
+        return begin(new BridgeTransaction(UUID.randomUUID()));
+    }
+
+    /** Begins a transaction of another connector, whose handle it keeps. */
+    public ConnectorTransactionHandle begin(ConnectorTransactionHandle transaction)
+    {
         transactions.put(transaction, new BridgeMetadata(planners, context.getTypeManager(), timeZone));
         return transaction;
     }
 
     @Override
-    public ConnectorMetadata getMetadata(ConnectorSession session, ConnectorTransactionHandle transaction)
+    public BridgeMetadata getMetadata(ConnectorSession session, ConnectorTransactionHandle transaction)
     {
         return transactions.get(transaction);
     }

@@ -21,6 +21,6 @@ public class BridgeConnectorFactory
     {
         // without this check a plugin of another release loads, then fails at query time with an AbstractMethodError
         Versions.checkStrictSpiVersionMatch(context, this);
-        return new BridgeConnector(catalogName, BridgeConfig.parse(properties), context);
+        return FullCatalog.create(catalogName, properties, context).orElseGet(() -> new BridgeConnector(catalogName, BridgeConfig.parse(properties), context));
     }
 }

@@ -51,6 +51,8 @@ import static io.trino.spi.StandardErrorCode.NOT_SUPPORTED;
 public class BridgeMetadata
         extends SegmentRefusals
 {
+    private static final String DIRECTORY = "directory";
+
     private final Planners planners;
     private final TypeManager types;
     private final String timeZone;
@@ -276,6 +278,12 @@ public class BridgeMetadata
     TableDescription description(ConnectorSession session, ConnectorTableHandle table)
     {
         return table(session, table).description();
+    }
+
+    /** Whether the table is the files of its directories, as Hive takes each table to be. */
+    public boolean ofDirectories(ConnectorSession session, ConnectorTableHandle table)
+    {
+        return description(session, table).tableFormat().equals(DIRECTORY);
     }
 
     private TableColumns table(ConnectorSession session, ConnectorTableHandle handle)

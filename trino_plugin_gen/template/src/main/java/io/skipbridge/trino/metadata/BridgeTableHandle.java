@@ -83,7 +83,7 @@ public record BridgeTableHandle(
                 Optional.empty());
     }
 
-    SchemaTableName name()
+    public SchemaTableName name()
     {
         return new SchemaTableName(schemaName, tableName);
     }
@@ -103,6 +103,12 @@ public record BridgeTableHandle(
     public boolean whole()
     {
         return unenforcedConstraint.isAll() && (enforced || filter.isAll());
+    }
+
+    /** Whether nothing was pushed down. */
+    public boolean pure()
+    {
+        return filter.isAll() && unenforcedConstraint.isAll() && !reduced() && columns.isEmpty();
     }
 
     /** Whether a limit or an aggregation was pushed down. */

@@ -8,7 +8,7 @@ import java.util.Set;
 import static io.trino.spi.ErrorType.USER_ERROR;
 
 /** Distinguishes errors that tell of one schema or table from failures of the planner, the metastore or a store. */
-final class MissingEntity
+public final class MissingEntity
 {
     private static final Set<String> OF_A_TABLE = Set.of("FILE_CORRUPT", "PARTITION_ABSENT", "SEGMENT_LOG_CORRUPT");
     private static final Set<String> OF_THE_CALL = Set.of("INVALID_REQUEST", "PROTOCOL_MISMATCH");
@@ -21,12 +21,18 @@ final class MissingEntity
     }
 
     /** Whether one table cannot be read, whatever becomes of the others. */
-    static boolean refused(TrinoException exception)
+    public static boolean refused(TrinoException exception)
     {
         if (exception.getCause() instanceof BridgeFailure failure) {
             return OF_A_TABLE.contains(failure.code()) || (failure.category().equals(USER_ERROR.name()) && !OF_THE_CALL.contains(failure.code()));
         }
         return exception.getErrorCode().getType() == USER_ERROR;
+    }
+
+    /** Whether the planner does not read tables of this kind, which are files of directories. */
+    public static boolean kind(TrinoException exception)
+    {
+        return exception.getCause() instanceof BridgeFailure failure && failure.code().equals("UNSUPPORTED_TABLE");
     }
 
     static boolean table(TrinoException exception)

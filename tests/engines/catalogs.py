@@ -1,0 +1,99 @@
+"""One server with two catalogs over one metastore: ``front``, which is Trino's hive connector and
+reads natively too, and ``hive``, the stock connector and oracle.
+
+A native handle prints as ``schema.table``, Hive's as ``schema:table``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bridge.servers.planner import start_planner
+from bridge.servers.process import LOOPBACK, Server, choose_port
+from bridge.trino.server import TrinoSpec, start_trino, stock_plugins
+from tests.engines.stack import LIGHT_JVM, ask
+from tests.support.built import built_plugin
+
+
+@dataclass(slots=True)
+class Catalogs:
+    """One server with catalogs ``front``, which is under test, and ``hive``, the oracle."""
+
+    metastore_uri: str
+    directory: Path
+    planner_port: int
+    properties: Mapping[str, str]
+    spec: TrinoSpec
+    port: int = 0
+    planner: Server | None = field(default=None, repr=False)
+
+    def start_planner(self) -> None:
+        self.planner = start_planner(
+            self.directory / "planner",
+            self.metastore_uri,
+            port=self.planner_port,
+            environment={"SKIPBRIDGE_CACHE": str(self.directory / "cache")},
+        )
+
+    def stop_planner(self) -> None:
+        if self.planner is not None:
+            self.planner.stop()
+            self.planner = None
+
+    def front(self, sql: str, **session: str) -> list[Any]:
+        return ask(self.port, sql, "front", session)
+
+    def hive(self, sql: str) -> list[Any]:
+        return ask(self.port, sql, "hive")
+
+    def side(self, sql: str, catalog: str = "front", **session: str) -> str:
+        """Which side reads the only table of a query: ``native`` or ``hive``."""
+        text = ask(self.port, f"EXPLAIN {sql}", catalog, session)[0][0]
+        [line] = [line for line in text.splitlines() if "table = " in line]
+        handle = line.split(f"table = {catalog}:", 1)[1]
+        return "hive" if ":" in handle.split(" ")[0].rstrip("]") else "native"
+
+    def same(self, sql: str, side: str, **session: str) -> None:
+        """The side reads, and the rows are those of the hive connector."""
+        assert self.side(sql, **session) == side
+        rows = self.front(sql, **session)
+        # Local paths have one slash in the hive connector and three here.
+        spelled = sorted(repr(row).replace("file:///", "file:/") for row in rows)
+        assert spelled == sorted(map(repr, self.hive(sql)))
+
+
+@contextmanager
+def running_catalogs(metastore_uri: str, directory: Path) -> Iterator[Catalogs]:
+    plugins = stock_plugins("hive")
+    server = plugins["hive"].parents[1]
+    port = choose_port(0, "planner")
+    shared = {
+        "hive.metastore.uri": metastore_uri,
+        "fs.hadoop.enabled": "true",
+        "hive.timestamp-precision": "MICROSECONDS",
+        "hive.parquet.time-zone": "UTC",
+        "hive.orc.time-zone": "UTC",
+        "hive.rcfile.time-zone": "UTC",
+        "hive.non-managed-table-writes-enabled": "true",
+    }
+    front = {**shared, "connector.name": "skipbridge", "skipbridge.planner": f"{LOOPBACK}:{port}"}
+    spec = TrinoSpec(
+        directory=directory / "trino",
+        catalogs={"front": front, "hive": {**shared, "connector.name": "hive"}},
+        plugins={"skipbridge": built_plugin("476", from_server=server, hive=True), **plugins},
+        port=0,
+        jvm_options=LIGHT_JVM,
+    )
+    running = Catalogs(metastore_uri, directory, port, front, spec)
+    running.start_planner()
+    try:
+        with start_trino(spec) as started:
+            running.port = started.port
+            running.hive("CREATE SCHEMA front")
+            yield running
+    finally:
+        running.stop_planner()

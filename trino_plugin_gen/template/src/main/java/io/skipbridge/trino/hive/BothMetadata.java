@@ -1,0 +1,327 @@
+package io.skipbridge.trino.hive;
+
+import io.airlift.log.Logger;
+import io.skipbridge.trino.metadata.BridgeColumnHandle;
+import io.skipbridge.trino.metadata.BridgeMetadata;
+import io.skipbridge.trino.metadata.BridgeTableHandle;
+import io.skipbridge.trino.metadata.MissingEntity;
+import io.trino.plugin.hive.HiveTableHandle;
+import io.trino.spi.TrinoException;
+import io.trino.spi.connector.ColumnHandle;
+import io.trino.spi.connector.ConnectorMetadata;
+import io.trino.spi.connector.ConnectorSession;
+import io.trino.spi.connector.ConnectorTableHandle;
+import io.trino.spi.connector.ConnectorTableMetadata;
+import io.trino.spi.connector.ConnectorTableVersion;
+import io.trino.spi.connector.JoinApplicationResult;
+import io.trino.spi.connector.JoinCondition;
+import io.trino.spi.connector.JoinStatistics;
+import io.trino.spi.connector.JoinType;
+import io.trino.spi.connector.SchemaTableName;
+import io.trino.spi.connector.SystemTable;
+import io.trino.spi.connector.TableFunctionApplicationResult;
+import io.trino.spi.expression.ConnectorExpression;
+import io.trino.spi.function.table.ConnectorTableFunctionHandle;
+import io.trino.spi.statistics.TableStatistics;
+
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+
+import static io.skipbridge.trino.BridgeErrorCode.OPERATION_BLOCKED;
+import static io.trino.spi.StandardErrorCode.UNSUPPORTED_TABLE_TYPE;
+
+/**
+ * The metadata of one transaction: Hive's, with the planner's in front for tables that are read natively. The handle of a table says which side it
+ * belongs to, and {@link MetadataRule} what becomes of each call. Handles are never wrapped.
+ *
+ * <p>It is a handler of a proxy, because Trino adds methods with each release, which then are Hive's. Its public methods are those of the interface that
+ * need code of their own.
+ */
+public final class BothMetadata
+        implements InvocationHandler
+{
+    private static final Logger log = Logger.get(BothMetadata.class);
+    private static final Map<Method, Method> OWN = own();
+
+    private final String catalog;
+    private final HiveSettings settings;
+    private final BridgeMetadata bridge;
+    private final ConnectorMetadata hive;
+    private final HiveTables tables;
+    private final Set<SchemaTableName> changed;
+    private final RecentChanges recent;
+
+    private BothMetadata(String catalog, HiveSettings settings, BridgeMetadata bridge, ConnectorMetadata hive, Set<SchemaTableName> changed, RecentChanges recent)
+    {
+        this.catalog = catalog;
+        this.settings = settings;
+        this.bridge = bridge;
+        this.hive = hive;
+        this.tables = new HiveTables(hive);
+        this.changed = changed;
+        this.recent = recent;
+    }
+
+    /** @param changed takes the tables that the transaction changes */
+    static ConnectorMetadata create(String catalog, HiveSettings settings, BridgeMetadata bridge, ConnectorMetadata hive, Set<SchemaTableName> changed, RecentChanges recent)
+    {
+        return (ConnectorMetadata) Proxy.newProxyInstance(
+                BothMetadata.class.getClassLoader(),
+                new Class<?>[] {ConnectorMetadata.class},
+                new BothMetadata(catalog, settings, bridge, hive, changed, recent));
+    }
+
+    private static Map<Method, Method> own()
+    {
+        Map<Method, Method> own = new HashMap<>();
+        for (Method method : ConnectorMetadata.class.getMethods()) {
+            try {
+                own.put(method, BothMetadata.class.getMethod(method.getName(), method.getParameterTypes()));
+            }
+            catch (NoSuchMethodException e) {
+                // one of the others
+            }
+        }
+        return Map.copyOf(own);
+    }
+
+    static boolean has(Method method)
+    {
+        return OWN.containsKey(method);
+    }
+
+    @Override
+    public Object invoke(Object proxy, Method method, Object[] arguments)
+            throws Throwable
+    {
+        try {
+            if (method.getDeclaringClass() == Object.class) {
+                return switch (method.getName()) {
+                    case "equals" -> proxy == arguments[0];
+                    case "hashCode" -> System.identityHashCode(proxy);
+                    default -> "BothMetadata of " + catalog;
+                };
+            }
+            return answer(method, arguments == null ? new Object[0] : arguments);
+        }
+        catch (InvocationTargetException e) {
+            throw e.getCause();
+        }
+    }
+
+    private Object answer(Method method, Object[] arguments)
+            throws ReflectiveOperationException
+    {
+        Method own = OWN.get(method);
+        if (own != null) {
+            return own.invoke(this, arguments);
+        }
+        Optional<MetadataRule> rule = MetadataRule.of(method.getName());
+        Optional<BridgeTableHandle> table = Arrays.stream(arguments).filter(BridgeTableHandle.class::isInstance).map(BridgeTableHandle.class::cast).findFirst();
+        boolean change = rule.equals(Optional.of(MetadataRule.CHANGE));
+        if (table.isEmpty()) {
+            if (change || rule.equals(Optional.of(MetadataRule.CHANGE_BY_NAME))) {
+                Arrays.stream(arguments).forEach(this::addChange);
+            }
+            return method.invoke(hive, arguments);
+        }
+        ConnectorSession session = (ConnectorSession) arguments[0];
+        if (rule.equals(Optional.of(MetadataRule.READ)) || !bridge.ofDirectories(session, table.get())) {
+            return method.invoke(bridge, arguments);
+        }
+        if (change || rule.equals(Optional.of(MetadataRule.CONVERT))) {
+            Object[] converted = convert(session, table.get(), arguments);
+            if (change) {
+                Arrays.stream(arguments).forEach(this::addChange);
+            }
+            return method.invoke(hive, converted);
+        }
+        String operation = method.getName().equals("getTableHandleForExecute") ? "EXECUTE " + arguments[3] : "UPDATE, DELETE or MERGE";
+        throw new TrinoException(OPERATION_BLOCKED, "%s is not possible on %s while it is read natively (%s). SET SESSION %s.native_reads = false, then run it again".formatted(
+                operation, table.get().name(), method.getName(), catalog));
+    }
+
+    private void addChange(Object argument)
+    {
+        switch (argument) {
+            case BridgeTableHandle table -> addChange(table.name());
+            case HiveTableHandle table -> addChange(table.getSchemaTableName());
+            case ConnectorTableMetadata table -> addChange(table.getTable());
+            case SchemaTableName table -> {
+                changed.add(table);
+                recent.add(table);
+            }
+            case null, default -> {}
+        }
+    }
+
+    private Object[] convert(ConnectorSession session, BridgeTableHandle table, Object[] arguments)
+    {
+        HiveTableHandle whole = tables.whole(session, table);
+        return Arrays.stream(arguments).map(argument -> convert(session, whole, argument)).toArray();
+    }
+
+    private Object convert(ConnectorSession session, HiveTableHandle table, Object argument)
+    {
+        return switch (argument) {
+            case BridgeTableHandle _ -> table;
+            case BridgeColumnHandle column -> tables.column(session, table, column);
+            case List<?> list -> list.stream().map(each -> convert(session, table, each)).toList();
+            case null, default -> argument;
+        };
+    }
+
+    public ConnectorTableHandle getTableHandle(ConnectorSession session, SchemaTableName name, Optional<ConnectorTableVersion> start, Optional<ConnectorTableVersion> end)
+    {
+        if (!HiveSettings.nativeReads(session)) {
+            return hive.getTableHandle(session, name, start, end);
+        }
+        boolean versioned = start.isPresent() || end.isPresent();
+        Optional<HiveTableHandle> hives;
+        try {
+            hives = tables.find(session, name);
+        }
+        catch (TrinoException e) {
+            if (!e.getErrorCode().equals(UNSUPPORTED_TABLE_TYPE.toErrorCode())) {
+                throw e;
+            }
+            return nativeOnly(session, name, start, end, e);
+        }
+        if (hives.isEmpty()) {
+            return null;
+        }
+        HiveTableHandle hiveTable = hives.get();
+        Optional<String> reason = versioned ? Optional.empty() : reason(session, hiveTable);
+        if (reason.isPresent() && known(session, hiveTable)) {
+            return hiveTable(hiveTable, reason.get());
+        }
+        ConnectorTableHandle table;
+        try {
+            table = bridge.getTableHandle(session, name, start, end);
+        }
+        catch (TrinoException e) {
+            boolean mayBeHives = MissingEntity.refused(e) || HiveSettings.readsWithoutPlanner(session);
+            if (!versioned && (MissingEntity.kind(e) || (mayBeHives && known(session, hiveTable)))) {
+                return hiveTable(hiveTable, e.getMessage());
+            }
+            throw e;
+        }
+        if (table == null) {
+            return hiveTable(hiveTable, "the planner does not know it");
+        }
+        if (bridge.ofDirectories(session, table) && !versioned && !HiveTables.sameColumns(hiveTable, bridge.getTableMetadata(session, table).getColumns())) {
+            return hiveTable(hiveTable, "the planner gives its columns other names or types");
+        }
+        return table;
+    }
+
+    /** A table that Hive's connector refuses. */
+    private ConnectorTableHandle nativeOnly(
+            ConnectorSession session, SchemaTableName name, Optional<ConnectorTableVersion> start, Optional<ConnectorTableVersion> end, TrinoException refusal)
+    {
+        try {
+            ConnectorTableHandle table = bridge.getTableHandle(session, name, start, end);
+            if (table != null) {
+                return table;
+            }
+        }
+        catch (TrinoException e) {
+            if (!MissingEntity.refused(e)) {
+                throw e;
+            }
+            refusal.addSuppressed(e);
+        }
+        throw refusal;
+    }
+
+    private Optional<String> reason(ConnectorSession session, HiveTableHandle table)
+    {
+        if (changed.contains(table.getSchemaTableName()) || recent.contains(table.getSchemaTableName(), table.getTableParameters().orElse(Map.of()))) {
+            return Optional.of("it was changed a moment ago");
+        }
+        return settings.hives(session).or(() -> tables.bucketed(session, table) ? Optional.of("it is bucketed") : Optional.empty());
+    }
+
+    /** Whether Hive knows the format, which it does not of tables of segments. What else it does not know the planner refuses. */
+    private boolean known(ConnectorSession session, HiveTableHandle table)
+    {
+        return hive.getTableMetadata(session, table).getProperties().containsKey("format");
+    }
+
+    private static HiveTableHandle hiveTable(HiveTableHandle table, String reason)
+    {
+        log.debug("%s is read by Hive's reader: %s", table, reason);
+        return table;
+    }
+
+    public Optional<SystemTable> getSystemTable(ConnectorSession session, SchemaTableName name)
+    {
+        return hive.getSystemTable(session, name).or(() -> bridge.getSystemTable(session, name));
+    }
+
+    /** Hive's, with the table's properties; the columns are the same, or the handle would not be native. */
+    public ConnectorTableMetadata getTableMetadata(ConnectorSession session, ConnectorTableHandle handle)
+    {
+        if (handle instanceof BridgeTableHandle table) {
+            return bridge.ofDirectories(session, table) ? hive.getTableMetadata(session, tables.get(session, table)) : bridge.getTableMetadata(session, table);
+        }
+        return hive.getTableMetadata(session, handle);
+    }
+
+    /** The planner's, or those of ANALYZE where the planner knows no number of rows. */
+    public TableStatistics getTableStatistics(ConnectorSession session, ConnectorTableHandle handle)
+    {
+        if (!(handle instanceof BridgeTableHandle table)) {
+            return hive.getTableStatistics(session, handle);
+        }
+        TableStatistics statistics = bridge.getTableStatistics(session, table);
+        return statistics.getRowCount().isUnknown() && bridge.ofDirectories(session, table)
+                ? hive.getTableStatistics(session, tables.partitions(session, table))
+                : statistics;
+    }
+
+    public Optional<TableFunctionApplicationResult<ConnectorTableHandle>> applyTableFunction(ConnectorSession session, ConnectorTableFunctionHandle handle)
+    {
+        return bridge.applyTableFunction(session, handle).or(() -> hive.applyTableFunction(session, handle));
+    }
+
+    public Optional<JoinApplicationResult<ConnectorTableHandle>> applyJoin(
+            ConnectorSession session,
+            JoinType type,
+            ConnectorTableHandle left,
+            ConnectorTableHandle right,
+            ConnectorExpression condition,
+            Map<String, ColumnHandle> leftColumns,
+            Map<String, ColumnHandle> rightColumns,
+            JoinStatistics statistics)
+    {
+        return Optional.empty();
+    }
+
+    public Optional<JoinApplicationResult<ConnectorTableHandle>> applyJoin(
+            ConnectorSession session,
+            JoinType type,
+            ConnectorTableHandle left,
+            ConnectorTableHandle right,
+            List<JoinCondition> conditions,
+            Map<String, ColumnHandle> leftColumns,
+            Map<String, ColumnHandle> rightColumns,
+            JoinStatistics statistics)
+    {
+        return Optional.empty();
+    }
+
+    public void dropSchema(ConnectorSession session, String name, boolean cascade)
+    {
+        addChange(RecentChanges.all(name));
+        hive.dropSchema(session, name, cascade);
+    }
+}

@@ -1,0 +1,104 @@
+package io.skipbridge.trino.hive;
+
+import io.trino.spi.TrinoException;
+import io.trino.spi.connector.ConnectorSession;
+import io.trino.spi.session.PropertyMetadata;
+
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.TimeZone;
+import java.util.TreeMap;
+
+import static io.skipbridge.trino.BridgeErrorCode.INVALID_CONFIGURATION;
+import static io.trino.spi.session.PropertyMetadata.booleanProperty;
+import static io.trino.spi.session.PropertyMetadata.stringProperty;
+
+/**
+ * What a full catalog's properties say about which side reads.
+ *
+ * @param never why no table is read natively; empty: tables are
+ * @param onPlannerFailure {@code fail} or {@code hive}
+ * @param orcByName how the native reader finds the columns of ORC
+ */
+record HiveSettings(Optional<String> never, String onPlannerFailure, boolean orcByName)
+{
+    static final String ON_PLANNER_FAILURE = "skipbridge.on-planner-failure";
+    private static final String NATIVE_READS = "native_reads";
+    private static final String SESSION_ON_PLANNER_FAILURE = "on_planner_failure";
+    /** Properties under which Hive's reader gives other rows than the native one, unless they have this value. */
+    private static final Map<String, String> SAME_ROWS = Map.of(
+            "hive.metastore", "thrift",
+            "hive.metastore.thrift.impersonation.enabled", "false",
+            "hive.hdfs.impersonation.enabled", "false",
+            "hive.recursive-directories", "true",
+            "hive.partition-use-column-names", "false",
+            "hive.s3.storage-class-filter", "READ_ALL");
+
+    static HiveSettings parse(Map<String, String> properties)
+    {
+        Optional<String> never = new TreeMap<>(SAME_ROWS).entrySet().stream()
+                .filter(each -> properties.containsKey(each.getKey()) && !properties.get(each.getKey()).strip().equalsIgnoreCase(each.getValue()))
+                .map(each -> "%s is %s".formatted(each.getKey(), properties.get(each.getKey()).strip()))
+                .findFirst()
+                .or(() -> otherZone(properties));
+        return new HiveSettings(
+                never,
+                failure(ON_PLANNER_FAILURE, properties.getOrDefault(ON_PLANNER_FAILURE, "fail").strip()),
+                Boolean.parseBoolean(properties.getOrDefault("hive.orc.use-column-names", properties.getOrDefault("skipbridge.orc.use-column-names", "false")).strip()));
+    }
+
+    /** Native reads take the JVM's zone for timestamps of binary RC files, in any partition of a table. */
+    private static Optional<String> otherZone(Map<String, String> properties)
+    {
+        return Optional.ofNullable(properties.get("hive.rcfile.time-zone"))
+                .filter(zone -> !TimeZone.getTimeZone(zone.strip()).hasSameRules(TimeZone.getDefault()))
+                .map("hive.rcfile.time-zone is %s"::formatted);
+    }
+
+    private static String failure(String name, String value)
+    {
+        if (!List.of("fail", "hive").contains(value)) {
+            throw new TrinoException(INVALID_CONFIGURATION, "%s: '%s' is neither fail nor hive".formatted(name, value));
+        }
+        return value;
+    }
+
+    List<PropertyMetadata<?>> sessionProperties()
+    {
+        return List.of(
+                booleanProperty(NATIVE_READS, "Read tables natively where the planner can; off: all tables are read as the hive connector does", true, false),
+                stringProperty(SESSION_ON_PLANNER_FAILURE, "What a query does that finds no planner: fail, or hive to read without skipping", onPlannerFailure, value -> failure(SESSION_ON_PLANNER_FAILURE, value), false));
+    }
+
+    static boolean nativeReads(ConnectorSession session)
+    {
+        return session.getProperty(NATIVE_READS, Boolean.class);
+    }
+
+    static boolean readsWithoutPlanner(ConnectorSession session)
+    {
+        return session.getProperty(SESSION_ON_PLANNER_FAILURE, String.class).equals("hive");
+    }
+
+    /** Why this session's tables are read by Hive's reader; empty: nothing speaks against native reads. */
+    Optional<String> hives(ConnectorSession session)
+    {
+        if (never.isPresent()) {
+            return never;
+        }
+        if (!session.getProperty("parquet_use_column_names", Boolean.class)) {
+            return Optional.of("columns of Parquet are found by position");
+        }
+        if (session.getProperty("orc_use_column_names", Boolean.class) != orcByName) {
+            return Optional.of("orc_use_column_names is not the catalog's");
+        }
+        if (session.getProperty("ignore_absent_partitions", Boolean.class)) {
+            return Optional.of("absent partitions are ignored");
+        }
+        if (session.getProperty("query_partition_filter_required", Boolean.class)) {
+            return Optional.of("queries need a filter on partitions");
+        }
+        return Optional.empty();
+    }
+}
