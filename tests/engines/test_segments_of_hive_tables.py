@@ -31,6 +31,9 @@ pytestmark = pytest.mark.full
 
 SCHEMA = "segments_of_hive"
 COLUMNS = [("id", "int"), ("name", "string")]
+BY_PLACE = "TBLPROPERTIES ('parquet.column.index.access'='true')"
+OPEN_CSV = "SERDE 'org.apache.hadoop.hive.serde2.OpenCSVSerde'"
+JSON = "SERDE 'org.apache.hadoop.hive.serde2.JsonSerDe'"
 
 
 @pytest.fixture(scope="module")
@@ -138,6 +141,12 @@ def test_partitions_of_any_place_with_their_keys(world: SegmentWorld) -> None:
             "x|1\n-|2\n",
         ),
         (
+            "split",
+            "ROW FORMAT SERDE 'org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe' "
+            "WITH SERDEPROPERTIES ('serialization.format'=',') STORED AS TEXTFILE",
+            "x,1\n\\N,2\n",
+        ),
+        (
             "json",
             "ROW FORMAT SERDE 'org.apache.hadoop.hive.serde2.JsonSerDe' STORED AS TEXTFILE",
             '{"name": "x", "id": "1"}\n{"name": null, "id": "2"}\n',
@@ -162,7 +171,7 @@ def test_the_serde_of_the_record_reads_the_files(
     name = world.table(f"from_{kind}", "parquet", columns)
     take(world, name, kind)
     (segment,) = manage.list_segments(world.config, name)["segments"]
-    assert segment["format"] == kind
+    assert segment["format"] == ("text" if kind == "split" else kind)
     assert same(world, name, kind) == 2
 
 
@@ -175,6 +184,7 @@ def test_the_serde_of_the_record_reads_the_files(
             UnsupportedTable,
             "escape.delim",
         ),
+        ("STORED AS PARQUET", "by place", UnsupportedTable, "by their places"),
         ("STORED AS PARQUET", "id bigint, name string", SegmentSchemaMismatch, "bigint id"),
         ("STORED AS PARQUET", "id int", SegmentSchemaMismatch, "no column name"),
         (
@@ -189,12 +199,64 @@ def test_what_segments_would_read_otherwise_is_refused(
     world: SegmentWorld, stored: str, columns: str, error: type[BridgeError], said: str
 ) -> None:
     source = f"odd{abs(hash((stored, columns)))}"
-    root = hive_table(world, source, stored, "", columns)
+    more = BY_PLACE if columns == "by place" else ""
+    root = hive_table(world, source, stored, "", "" if more else columns, more)
     parquet(root / "f", 0)
     name = world.table(f"from_{source}", columns=COLUMNS)
     with pytest.raises(error, match=said):
         take(world, name, source)
     assert not tables.describe(world.config, name)["segments"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "stored", "text", "columns", "change", "said"),
+    [
+        ("text", "DELIMITED", "007\x01x\n", "id int, name string", "id id string", "int id"),
+        ("text", "DELIMITED", "a\x01b\n", "id string", "", "no column name"),
+        ("csv", OPEN_CSV, "1,x\n", "id string, nom string", "nom name string", ""),
+        ("json", JSON, '{"nom": "x"}\n', "id string, nom string", "nom name string", "no column"),
+    ],
+)
+def test_partitions_keep_the_columns_that_they_were_made_with(
+    world: SegmentWorld,
+    kind: str,
+    stored: str,
+    text: str,
+    columns: str,
+    change: str,
+    said: str,
+) -> None:
+    source = f"changed_{kind}_{said.replace(' ', '_')}"
+    root = hive_table(world, source, f"ROW FORMAT {stored} STORED AS TEXTFILE", columns=columns)
+    place = root / "day=2024-05-01"
+    place.mkdir()
+    partition(world, source, {"day": "2024-05-01"}, place)
+    (place / "f.txt").write_text(text)
+    how = f"CHANGE COLUMN {change}" if change else "ADD COLUMNS (name string)"
+    run(world, f"ALTER TABLE {SCHEMA}.{source} {how}")
+    name = world.table(f"from_{source}", columns=[("id", "string"), ("name", "string")])
+    if not said:
+        take(world, name, source)
+        assert same(world, name, source) == 1
+        return
+    with pytest.raises(SegmentSchemaMismatch, match=said):
+        take(world, name, source)
+
+
+@pytest.mark.parametrize(("type", "values"), [("char(3)", "abc xyz"), ("double", "1.5 2.5")])
+def test_a_partition_is_chosen_by_its_spelling_where_values_are_not_parsed(
+    world: SegmentWorld, type: str, values: str
+) -> None:
+    source = f"chosen_{type[:4]}"
+    root = hive_table(world, source, "STORED AS PARQUET", f"k {type}")
+    for i, value in enumerate(values.split()):
+        parquet(root / str(i) / "f.parquet", 10 * i)
+        partition(world, source, {"k": value}, root / str(i))
+    name = world.table(f"from_{source}", columns=COLUMNS, partition_columns=[("k", "string")])
+    with pytest.raises(InvalidRequest, match="no partition"):
+        take(world, name, source, partition={"k": "other"})
+    assert take(world, name, source, partition={"k": values[4:]})["files"] == 1
+    assert {row[0] for row in world.same(f"SELECT k FROM {name}")} == {values[4:]}
 
 
 def test_partitions_that_do_not_fit_are_refused(world: SegmentWorld) -> None:
