@@ -33,7 +33,6 @@ SCHEMA = "segments_of_hive"
 COLUMNS = [("id", "int"), ("name", "string")]
 BY_PLACE = "TBLPROPERTIES ('parquet.column.index.access'='true')"
 OPEN_CSV = "SERDE 'org.apache.hadoop.hive.serde2.OpenCSVSerde'"
-JSON = "SERDE 'org.apache.hadoop.hive.serde2.JsonSerDe'"
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +213,6 @@ def test_what_segments_would_read_otherwise_is_refused(
         ("text", "DELIMITED", "007\x01x\n", "id int, name string", "id id string", "int id"),
         ("text", "DELIMITED", "a\x01b\n", "id string", "", "no column name"),
         ("csv", OPEN_CSV, "1,x\n", "id string, nom string", "nom name string", ""),
-        ("json", JSON, '{"nom": "x"}\n', "id string, nom string", "nom name string", "no column"),
     ],
 )
 def test_partitions_keep_the_columns_that_they_were_made_with(
