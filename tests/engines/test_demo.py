@@ -56,7 +56,11 @@ def test_the_demo_shows_pruning_what_it_saved_and_the_same_rows(tmp_path: Path) 
             tuple(int(n.replace(",", "")) for n in found)
             for found in re.findall(rf"^{title} +[\d.]+ m?s +([\d,]+) .*? ([\d,]+)$", text, re.M)
         ]
-        for title in ("skipbridge", "nothing skipped, no partition either", "no index, a split a file")
+        for title in (
+            "skipbridge",
+            "nothing skipped, no partition either",
+            "no index, a split a file",
+        )
     }
     assert all(len(found) == QUERIES for found in ways.values()), ways
     for ours, off, by_file in list(zip(*ways.values(), strict=True))[:3]:
