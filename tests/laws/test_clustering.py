@@ -42,7 +42,7 @@ EXAMPLES = examples(5, 5, 300)
 STEPS = st.sampled_from(
     ["write", "write", "write", "overwrite", "delete", "drop", "refresh", "refresh", "full",
      "schedule", "schedule", "execute", "execute", "die", "die", "cancel", "clean", "lose", "bloom",
-     "auto", "forget", "die forgetting"]
+     "advised", "forget", "die forgetting"]
 )  # fmt: skip
 SCANS = [
     Logged("t", 0.0, 1, 1, (("x", "="),), (), "", ["x", "=", [4]]),
@@ -131,11 +131,12 @@ class Story:
             chosen = draw(st.sampled_from(STRATEGIES))
             plan = scheduled(lake, limits=SMALL, **chosen)
             self.plans += [plan] if plan.groups else []
-        elif name == "auto" and lake.store().generations():
+        elif name == "advised" and lake.store().generations():
             asked = draw(st.lists(st.sampled_from(SCANS), min_size=1, max_size=5))
             depth = draw(st.sampled_from([None, 1]))
-            best = advised(lake, asked).best
-            if best is not None:
+            candidates = advised(lake, asked).candidates
+            if candidates:
+                best = candidates[0]
                 deep = depth if best.columns else None
                 plan = scheduled(lake, layout=best.layout, columns=best.columns, depth=deep)
                 self.plans += [plan] if plan.groups else []
