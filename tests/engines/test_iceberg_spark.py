@@ -7,7 +7,6 @@ the cure switched off, too: then it must differ, so the table does show it.
 from __future__ import annotations
 
 import datetime
-import random
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -34,10 +33,9 @@ from bridge.kernel.types import (
 )
 from bridge.table.model import Column
 from tests.support.iceberg_door import open_door
-from tests.support.iceberg_lake import DAY, IcebergLake, sql_filter
+from tests.support.iceberg_lake import DAY
 from tests.support.iceberg_spark import IcebergSpark, SparkFailed, open_spark
 from tests.support.lake import Lake
-from tests.tiers import examples, seed
 
 pytestmark = [pytest.mark.engine, pytest.mark.full]
 Patch = pytest.MonkeyPatch
@@ -47,45 +45,6 @@ Patch = pytest.MonkeyPatch
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergSpark]:
     with open_spark(tmp_path_factory.mktemp("spark")) as session:
         yield session
-
-
-def test_random_filters_give_the_rows_of_duckdb(tmp_path: Path, spark: IcebergSpark) -> None:
-    rng = random.Random(seed(4141))
-    world = IcebergLake.make(tmp_path, seed(41), days=True)
-    skipped = 0
-    drawn: set[str] = set()
-    with open_door(world.lake) as door:
-        table = spark.table(door.url)
-        while len(drawn) < examples(20, 40, 400):
-            condition = sql_filter(rng, rng.choice((0, 1, 2)), world.files)
-            if condition in drawn:
-                continue
-            drawn.add(condition)
-            before = len(door.planned)
-            found = sorted(row[0] for row in spark(f"SELECT id FROM {table} WHERE {condition}"))
-            assert found == world.ids(condition), condition
-            skipped += all(n < world.files for n in door.planned[before:])
-        assert skipped > len(drawn) // 2
-        _aggregates(world, spark, table)
-        _joins(world, spark, table)
-
-
-def _aggregates(world: IcebergLake, spark: IcebergSpark, table: str) -> None:
-    assert spark(f"SELECT count(*) FROM {table}") == [[len(world.rows)]]
-    for condition in ("month = 1", "NOT (name = 'plain' AND month = 1)", "n > 50", "d > 50"):
-        found = spark(f"SELECT count(*), max(id), min(id) FROM {table} WHERE {condition}")
-        ids = world.ids(condition)
-        assert found == [[len(ids), max(ids), min(ids)]], condition
-    assert len(spark(f"SELECT id FROM {table} LIMIT 7")) == 7
-    assert len(spark(f"SELECT id FROM {table} WHERE n > 50 LIMIT 7")) == 7
-
-
-def _joins(world: IcebergLake, spark: IcebergSpark, table: str) -> None:
-    one = "(SELECT month AS m FROM VALUES (1) AS v(month))"
-    found = spark(f"SELECT count(*) FROM {table} t JOIN {one} o ON t.month = o.m")
-    assert found == [[len(world.ids("month = 1"))]]
-    found = spark(f"SELECT id FROM {table} WHERE id IN (SELECT max(id) FROM {table})")
-    assert found == [[max(world.ids("true"))]]
 
 
 # Ways to lose or change rows in silence

@@ -1,0 +1,156 @@
+"""Queries through the HTTP door in Spark 4.1; nightly in 4.0 and 3.5. Rows are those of DuckDB."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from bridge.servers.process import free_port
+from tests.support.iceberg_door import OpenDoor, open_door
+from tests.support.iceberg_lake import IcebergLake, sql_filter
+from tests.support.iceberg_spark import (
+    SPARK_35,
+    SPARK_40,
+    SPARK_41,
+    IcebergSpark,
+    Release,
+    open_connect,
+    open_spark,
+)
+from tests.tiers import examples, seed
+
+pytestmark = [pytest.mark.engine, pytest.mark.full]
+
+RELEASES = [
+    pytest.param(SPARK_41, id="4.1"),
+    pytest.param(SPARK_40, id="4.0", marks=pytest.mark.nightly),
+    pytest.param(SPARK_35, id="3.5", marks=pytest.mark.nightly),
+]
+QUERIES = (
+    "SELECT count(*) FROM {t}",
+    "SELECT count(*) FROM {t} WHERE month = 1",
+    "SELECT count(*) FROM {t} WHERE month = 1 OR name = 'plain'",
+    "SELECT count(*) FROM {t} WHERE n BETWEEN 30 AND 60",
+    "SELECT count(*), count(n), count(month), min(id), max(id), min(dt), max(dec) FROM {t}",
+    "SELECT count(n), max(n), min(s) FROM {t} WHERE month IN (1, 3)",
+    "SELECT month, name, count(*), sum(n), min(dt) FROM {t} GROUP BY month, name",
+    "SELECT name, count(DISTINCT n) FROM {t} WHERE id < 9000 GROUP BY name HAVING count(*) > 3",
+    "WITH a AS (SELECT id, n, month FROM {t} WHERE n > 100), "
+    "b AS (SELECT month, max(n) AS top FROM a GROUP BY month) "
+    "SELECT a.id, b.top FROM a JOIN b ON a.month = b.month WHERE a.n = b.top",
+    "SELECT a.id, b.id FROM {t} a JOIN {t} b ON a.n = b.n AND a.id < b.id WHERE a.n > 300",
+    "SELECT a.id, b.id FROM {t} a LEFT JOIN {t} b ON a.id = b.id AND b.month = 2 WHERE a.n < 40",
+    "SELECT id FROM {t} WHERE n = (SELECT max(n) FROM {t} WHERE month = 2)",
+    "SELECT id FROM {t} WHERE id IN (SELECT max(id) FROM {t} GROUP BY month)",
+    "SELECT id FROM {t} a WHERE month = 1 AND NOT EXISTS "
+    "(SELECT 1 FROM {t} b WHERE b.n = a.n AND b.id <> a.id)",
+    "SELECT id FROM {t} WHERE month IN (SELECT min(month) FROM {t})",
+    "SELECT id FROM {t} WHERE n > 350 UNION ALL SELECT id FROM {t} WHERE n < 20",
+    "SELECT id FROM {t} WHERE n > 200 EXCEPT SELECT id FROM {t} WHERE month = 1",
+    "SELECT id FROM {t} WHERE id > 20000 ORDER BY id DESC LIMIT 9",
+    "SELECT id, row_number() OVER (PARTITION BY month ORDER BY id) FROM {t} WHERE n > 300",
+    "SELECT id, st.x, st.y FROM {t} WHERE st.x > 300 AND st.y IS NOT NULL",
+)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> IcebergLake:
+    return IcebergLake.make(tmp_path_factory.mktemp("lake"), seed(43), days=True)
+
+
+@pytest.fixture(scope="module")
+def door(world: IcebergLake) -> Iterator[OpenDoor]:
+    with open_door(world.lake) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def connect() -> int:
+    """The port on which the session is a Spark Connect server, too."""
+    return free_port()
+
+
+@pytest.fixture(scope="module", params=RELEASES)
+def spark(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, connect: int
+) -> Iterator[IcebergSpark]:
+    release: Release = request.param
+    settings = {}
+    if release is SPARK_41:
+        settings = {
+            "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+            "spark.connect.grpc.binding.port": str(connect),
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+        }
+    with open_spark(tmp_path_factory.mktemp("spark"), release, settings=settings) as session:
+        assert session.version == release.pyspark
+        yield session
+
+
+def test_random_filters(world: IcebergLake, door: OpenDoor, spark: IcebergSpark) -> None:
+    _filters(world, door, spark, examples(20, 200, 400))
+
+
+def _filters(world: IcebergLake, door: OpenDoor, spark: IcebergSpark, number: int) -> None:
+    """No two of them are equal, and at least half leave out files."""
+    rng = random.Random(seed(4141))
+    table = spark.table(door.url)
+    drawn: set[str] = set()
+    skipped = 0
+    while len(drawn) < number:
+        condition = sql_filter(rng, rng.choice((0, 1, 2)), world.files)
+        if condition in drawn:
+            continue
+        drawn.add(condition)
+        before = len(door.planned)
+        found = sorted(row[0] for row in spark(f"SELECT id FROM {table} WHERE {condition}"))
+        assert found == world.ids(condition), condition
+        skipped += all(n < world.files for n in door.planned[before:])
+    assert skipped >= number // 2, (skipped, number)
+
+
+def test_queries(world: IcebergLake, door: OpenDoor, spark: IcebergSpark) -> None:
+    table = spark.table(door.url)
+    for sql in QUERIES:
+        found = spark(sql.format(t=table))
+        assert sorted(map(str, found)) == sorted(map(str, _duckdb(world, sql))), sql
+
+
+def _duckdb(world: IcebergLake, sql: str) -> list[list[Any]]:
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.register("t", world.rows)
+    rows = connection.execute(sql.format(t="t")).fetchall()
+    return [[_plain(value) for value in row] for row in rows]
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it."""
+    return value if value is None or isinstance(value, int | float) else str(value)
+
+
+def test_a_limit_plans_few_files(world: IcebergLake, door: OpenDoor, spark: IcebergSpark) -> None:
+    table = spark.table(door.url)
+    before = len(door.planned)
+    assert len(spark(f"SELECT id FROM {table} LIMIT 7")) == 7
+    assert max(door.planned[before:]) == 1
+    found = {row[0] for row in spark(f"SELECT id FROM {table} WHERE n > 50 LIMIT 7")}
+    assert len(found) == 7 and found <= set(world.ids("n > 50"))
+
+
+def test_spark_connect(
+    world: IcebergLake,
+    door: OpenDoor,
+    spark: IcebergSpark,
+    connect: int,
+    tmp_path: Path,
+) -> None:
+    if spark.version != SPARK_41.pyspark:
+        pytest.skip("asked of 4.1 alone")
+    with open_connect(tmp_path, connect) as client:
+        _filters(world, door, client, examples(5, 40, 100))
