@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import random
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from bridge.kernel.types import BIGINT
 from bridge.servers.process import free_port
+from bridge.table.model import Column
 from tests.support.iceberg_door import OpenDoor, open_door
 from tests.support.iceberg_lake import IcebergLake, sql_filter
 from tests.support.iceberg_spark import (
@@ -19,9 +25,11 @@ from tests.support.iceberg_spark import (
     SPARK_41,
     IcebergSpark,
     Release,
+    SparkFailed,
     open_connect,
     open_spark,
 )
+from tests.support.lake import Lake
 from tests.tiers import examples, seed
 
 pytestmark = [pytest.mark.engine, pytest.mark.full]
@@ -154,3 +162,53 @@ def test_spark_connect(
         pytest.skip("asked of 4.1 alone")
     with open_connect(tmp_path, connect) as client:
         _filters(world, door, client, examples(5, 40, 100))
+
+
+def test_files_that_change_under_queries(tmp_path: Path, spark: IcebergSpark) -> None:
+    """Each file is read as it was once, wholly, or the query fails; others may come and go."""
+    lake = Lake(tmp_path, (Column("file", BIGINT), Column("version", BIGINT)))
+    _write(lake, range(12), 0)
+    lake.build()
+    ended = threading.Event()
+
+    def rewrite() -> None:
+        rng, version = random.Random(seed(7)), 0
+        while not ended.wait(0.02):
+            version += 1
+            _write(lake, [rng.randrange(12)], version)
+            extra = lake.path(f"f{rng.randrange(100, 104)}.parquet")
+            if extra.exists():
+                extra.unlink()
+            else:
+                _write(lake, [int(extra.stem[1:])], version)
+
+    writer = threading.Thread(target=rewrite)
+    answered = failed = 0
+    with open_door(lake, "live") as door:
+        table = spark.table(door.url)
+        writer.start()
+        try:
+            for _ in range(examples(10, 40, 200)):
+                try:
+                    rows = spark(f"SELECT file, version, count(*) FROM {table} GROUP BY 1, 2")
+                except SparkFailed:
+                    failed += 1
+                    continue
+                answered += 1
+                assert all(count == 10 for _, _, count in rows), rows
+                files = [file for file, _, _ in rows]
+                assert len(set(files)) == len(files) and set(range(12)) <= set(files), rows
+        finally:
+            ended.set()
+            writer.join()
+    assert answered, failed
+
+
+def _write(lake: Lake, numbers: Any, version: int) -> None:
+    """A file appears at once, as writers of objects have it."""
+    for number in numbers:
+        path = lake.path(f"f{number}.parquet")
+        hidden = path.with_name(f".f{number}")
+        pq.write_table(pa.table({"file": [number] * 10, "version": [version] * 10}), hidden)
+        os.utime(hidden, (1e9 + version, 1e9 + version))
+        hidden.replace(path)
