@@ -11,10 +11,7 @@ from bridge.kernel.errors import FileChanged
 from bridge.planner.reports.text import count_files, old_entries, read_files
 
 _SHOWN = 20
-_REMEDY = (
-    "queries that read it fail -> restore it or write it again; if it holds no data, move it out "
-    "of the table"
-)
+_REMEDY = "queries that read it fail -> restore it, write it again, or move it out of the table"
 
 
 @dataclass(slots=True)

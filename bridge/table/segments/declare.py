@@ -119,6 +119,11 @@ def columns_of_text(
 ) -> tuple[Column, ...]:
     """The columns of the beginning of a CSV or JSON file; see `infer_columns`."""
     text = head_text(storage, uri, size)
+    if format == "json" and text.lstrip()[:1] == "[":
+        raise FileCorrupt(
+            f"{uri} is one JSON array, and engines read an object in each line",
+            "write each object of it in a line of its own (jq -c '.[]')",
+        )
     lines = text[: text.rfind("\n") + 1] or text
     raw = lines.encode()
     try:

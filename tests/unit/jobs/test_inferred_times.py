@@ -12,6 +12,7 @@ import pytest
 
 import bridge
 from bridge.kernel.config import Config
+from bridge.kernel.errors import FileCorrupt
 from bridge.segments.commands import add, tables
 from bridge.segments.commands.fact_files import find_fact_files
 from bridge.storage.local_disk.local import LocalStorage
@@ -65,3 +66,11 @@ def test_times_within_structs_are_texts(tmp_path: Path) -> None:
     path.write_text('{"s": {"d": "2024-01-04", "n": 1}, "l": ["2024-01-04T00:00:00"]}\n')
     columns, _ = declare.infer_columns(LocalStorage(), facts(path), "json", {})
     assert columns == [("s", "struct<d:string,n:bigint>"), ("l", "array<string>")]
+
+
+def test_a_json_array_is_told_from_lines(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('[{"id": 1},\n {"id": 2}]\n')
+    with pytest.raises(FileCorrupt, match=r"a\.json is one JSON array") as told:
+        declare.infer_columns(LocalStorage(), facts(path), "json", {})
+    assert "jq -c" in told.value.hint

@@ -45,7 +45,7 @@ def test_a_damaged_file_is_named_in_each_run_until_it_is_mended(
         report = sync(lake, **options)
         assert (named(report), report.problems) == ([file], 1), options
         told = next(line for line in warnings(report) if "unreadable" in line and file in line)
-        assert "queries that read it fail -> restore it or write it again" in told
+        assert "queries that read it fail -> restore it, write it again, or move it out" in told
     assert (directory[2], "1") in lake.metastore.partitions
     lake.take(Write("p=1/q=1", "first", "g.parquet"))  # another directory changes
     report = sync(lake)
