@@ -177,4 +177,5 @@ def stop(data_dir: Path | None) -> None:
     found = [record for each in directories for record in sorted(each.glob("*.pid"))]
     stopped = [record for record in found if stop_recorded(record)]
     places = " or ".join(map(str, directories))
-    say("stopped" if stopped else f"no metastore is running from {places}")
+    elsewhere = "" if data_dir else "; --data-dir names the one that it was started with"
+    say("stopped" if stopped else f"no metastore is running from {places}{elsewhere}")

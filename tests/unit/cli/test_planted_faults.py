@@ -315,6 +315,14 @@ def test_a_damaged_record_of_a_metastore_ends_no_process(
     assert done.exit_code == 0 and "no metastore is running" in done.stderr, done.output
 
 
+def test_a_metastore_with_a_directory_of_its_own_is_stopped_by_it(
+    tmp_path: Path, run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SKIPBRIDGE_CACHE", str(tmp_path))
+    told = run("metastore", "stop").stderr
+    assert "no metastore is running" in told and "--data-dir names the one" in told
+
+
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("words", "variables"),
