@@ -80,6 +80,31 @@ def test_no_entry_loses_a_row(fixture: HudiFixture, session: bridge.Session) -> 
         require_all_rows(table, luck, version=each.instant)
 
 
+@pytest.mark.parametrize("bundle", ["1.0.2", "1.2.0"])
+def test_a_lost_log_hides_no_key_of_two_files(
+    bundle: str, session: bridge.Session, tmp_path: Path
+) -> None:
+    """Deletions and rows inserted twice may leave as many entries as a file has rows."""
+    (fixture,) = hudi_fixtures(bundle=bundle, names=["cow_record_index_and_deleted"])
+    root = fixture.unpack(tmp_path)
+    logs = sorted((root / ".hoodie/metadata/record_index").glob(".record-index-*"))
+    assert len(logs) > 4
+    for at, lost in enumerate(logs):
+        content = lost.read_bytes()
+        lost.unlink()
+        moved = root.rename(tmp_path / f"{at}")
+        table = session.table(str(moved))
+        found = table.scan("id = 3")
+        assert found.to_arrow().num_rows == 2
+        if "_00000000000000" in lost.name:  # the first log of a group, which holds nothing
+            assert found.explain().files_kept == 2
+        else:
+            (problem,) = [r for r in found.explain().not_used if r.index == "record_index"]
+            assert lost.name in problem.detail
+        moved.rename(root)
+        lost.write_bytes(content)
+
+
 @pytest.mark.parametrize("fixture", few(TABLES), ids=lambda f: f.id)
 def test_a_lost_file_of_the_index_loses_no_row(
     fixture: HudiFixture, session: bridge.Session, tmp_path: Path

@@ -44,6 +44,7 @@ from bridge.kernel.threads import Threads
 from bridge.storage.port import FileTable, Storage
 from bridge.table.hudi.files.file_system_view import FileListing
 from bridge.table.hudi.table_config import HudiTableConfig
+from bridge.table.hudi.timeline.commit_metadata import CommitMetadata
 from bridge.table.hudi.timeline.timeline import HudiTimeline, load_timeline
 
 _FILES = "files"
@@ -235,6 +236,38 @@ def metadata_slices(listing: FileTable, own: HudiTimeline, completes: bool) -> l
         ]
         found.append(MetadataSlice(start, base, tuple(chosen)))
     return found
+
+
+def lost_files(
+    written: Iterable[CommitMetadata],
+    partition: str,
+    listing: FileTable,
+    own: HudiTimeline,
+    completes: bool,
+) -> Incomplete | None:
+    """Whether a file that the metadata table's own commits wrote to a partition is missing.
+
+    Args:
+        written: the bodies of those commits.
+    """
+    there = {uri.rpartition("/")[2] for uri in listing.paths.to_pylist()}
+    starts: dict[str, str] = {}
+    for name in there:
+        if (match := _BASE.fullmatch(name)) and _committed(own, match[2]):
+            starts[match[1]] = max(match[2], starts.get(match[1], ""))
+    for commit in written:
+        end = 0
+        for path, count in zip(commit.partitions, commit.counts, strict=True):
+            begin, end = end, end + count
+            for name in commit.names[begin:end] if path == partition else ():
+                match = _LOG.fullmatch(name) or _BASE.fullmatch(name)
+                if name in there or match is None:
+                    continue
+                start = starts.get(match[1], "")
+                is_log = name.startswith(".") and completes
+                if _follows(own, match[2], start) if is_log else match[2] >= start:
+                    return Incomplete(f"has a metadata table without its file {name}")
+    return None
 
 
 def _torn(

@@ -7,7 +7,8 @@ entry. So no entry is believed by itself. A base file does not hold a key if
 - it is its group's newest base file;
 - the entries of its group are as many as its rows, by the commit that wrote it: as keys differ,
   they are all of its rows;
-- the metadata table lacks no commit of the data, and no later one counts (`metadata_table`);
+- the metadata table lacks no commit of the data and no file that its own commits wrote, and no
+  later commit counts (`metadata_table`);
 - the table's version and the form of the entries are those that `TESTED` names.
 
 The key is the column ``_hoodie_record_key``. It is the table's own column only where all writers
@@ -46,13 +47,14 @@ from bridge.table.hudi.files.metadata_table import (
     began_before,
     lacks_commits,
     list_partition,
+    lost_files,
     metadata_slices,
     metadata_timeline,
     validity,
 )
 from bridge.table.hudi.merging.reader_properties import merges_whole_records
 from bridge.table.hudi.schema.avro_schema import avro_columns
-from bridge.table.hudi.timeline.commit_metadata import read_row_counts
+from bridge.table.hudi.timeline.commit_metadata import read_commit, read_row_counts
 from bridge.table.slices import Int64Array
 
 PARTITION = "record_index"
@@ -177,7 +179,12 @@ class RecordIndex(BaseFiles):
         own = metadata_timeline(storage, config)
         if (lacking := lacks_commits(view.timeline, own)) is not None:
             raise _unknown(view, lacking)
-        shards = metadata_slices(list_partition(storage, config, PARTITION), own, config.completes)
+        listing = list_partition(storage, config, PARTITION)
+        uris = own.uris_of([i for i in own.completed.values() if "commit" in i.action])
+        written = map(read_commit, view.read_all(uris), uris)
+        if (lacking := lost_files(written, PARTITION, listing, own, config.completes)) is not None:
+            raise _unknown(view, lacking)
+        shards = metadata_slices(listing, own, config.completes)
         if any(s.start and not began_before(s.start, own, view.timeline) for s in shards):
             raise _unknown(view, Incomplete("has a metadata table that is being compacted"))
         if (size := sum(size for each in shards for _, size in each.logs)) > _MOST_BYTES:
