@@ -171,6 +171,8 @@ def test_statistics_of_analyze_serve_native_scans(catalogs: Catalogs) -> None:
     assert catalogs.side(f"SELECT * FROM {table}") == "native"
     for sql in (f"SHOW STATS FOR {table}", f"SHOW STATS FOR (SELECT * FROM {table} WHERE k = 1)"):
         assert catalogs.front(sql)[-1][4] == catalogs.hive(sql)[-1][4]
+    sql = f"SHOW STATS FOR {table}"
+    assert catalogs.front(sql) == catalogs.hive(sql)
 
 
 def test_grants_hold_for_native_reads(catalogs: Catalogs) -> None:

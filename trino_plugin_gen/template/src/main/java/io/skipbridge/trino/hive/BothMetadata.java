@@ -5,6 +5,7 @@ import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.skipbridge.trino.metadata.BridgeMetadata;
 import io.skipbridge.trino.metadata.BridgeTableHandle;
 import io.skipbridge.trino.metadata.MissingEntity;
+import io.trino.plugin.hive.HiveColumnHandle;
 import io.trino.plugin.hive.HiveTableHandle;
 import io.trino.spi.TrinoException;
 import io.trino.spi.connector.ColumnHandle;
@@ -22,6 +23,7 @@ import io.trino.spi.connector.SystemTable;
 import io.trino.spi.connector.TableFunctionApplicationResult;
 import io.trino.spi.expression.ConnectorExpression;
 import io.trino.spi.function.table.ConnectorTableFunctionHandle;
+import io.trino.spi.statistics.ColumnStatistics;
 import io.trino.spi.statistics.TableStatistics;
 
 import java.lang.reflect.InvocationHandler;
@@ -276,16 +278,26 @@ public final class BothMetadata
         return hive.getTableMetadata(session, handle);
     }
 
-    /** The planner's, or those of ANALYZE where the planner knows no number of rows. */
+    /** The planner's, or those of ANALYZE where the planner knows nothing of the columns. */
     public TableStatistics getTableStatistics(ConnectorSession session, ConnectorTableHandle handle)
     {
         if (!(handle instanceof BridgeTableHandle table)) {
             return hive.getTableStatistics(session, handle);
         }
-        TableStatistics statistics = bridge.getTableStatistics(session, table);
-        return statistics.getRowCount().isUnknown() && bridge.ofDirectories(session, table)
-                ? hive.getTableStatistics(session, tables.partitions(session, table))
-                : statistics;
+        TableStatistics planners = bridge.getTableStatistics(session, table);
+        boolean known = planners.getColumnStatistics().values().stream().anyMatch(column -> !column.equals(ColumnStatistics.empty()));
+        if (known || table.aggregateRows().isPresent() || !bridge.ofDirectories(session, table)) {
+            return planners;
+        }
+        TableStatistics hives = hive.getTableStatistics(session, tables.partitions(session, table));
+        if (hives.getRowCount().isUnknown()) {
+            return planners;
+        }
+        Map<String, ColumnHandle> columns = bridge.getColumnHandles(session, table);
+        TableStatistics.Builder statistics = TableStatistics.builder().setRowCount(hives.getRowCount());
+        hives.getColumnStatistics().forEach((column, values) ->
+                Optional.ofNullable(columns.get(((HiveColumnHandle) column).getName())).ifPresent(own -> statistics.setColumnStatistics(own, values)));
+        return statistics.build();
     }
 
     public Optional<TableFunctionApplicationResult<ConnectorTableHandle>> applyTableFunction(ConnectorSession session, ConnectorTableFunctionHandle handle)
