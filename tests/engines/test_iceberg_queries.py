@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.kernel.types import BIGINT
+from bridge.kernel.types import BIGINT, INTEGER
 from bridge.servers.process import free_port
 from bridge.table.model import Column
 from tests.support.iceberg_door import OpenDoor, open_door
@@ -162,6 +162,37 @@ def test_spark_connect(
         pytest.skip("asked of 4.1 alone")
     with open_connect(tmp_path, connect) as client:
         _filters(world, door, client, examples(5, 40, 100))
+
+
+def test_a_dynamic_filter_reads_its_partitions_alone(tmp_path: Path, spark: IcebergSpark) -> None:
+    """The files of all other partitions are gone: whoever reads them fails."""
+    lake = Lake(tmp_path, (Column("id", BIGINT),), (Column("month", INTEGER),))
+    lake.partition_values = [(str(i),) for i in range(12)]
+    for i, values in enumerate(lake.partition_values):
+        lake.write(f"f{i}.parquet", {"id": [10 * i, 10 * i + 1]}, values)
+    lake.build()
+    months = tmp_path / "months.parquet"
+    pq.write_table(
+        pa.table({"m": pa.array(range(12), pa.int32()), "name": list("abcdefghijkl")}), months
+    )
+    spark("DROP VIEW IF EXISTS months")
+    spark(f"CREATE TEMPORARY VIEW months USING parquet OPTIONS (path 'file://{months}')")
+    with open_door(lake) as door:
+        table = spark.table(door.url)
+        assert spark(f"SELECT count(*), sum(id) FROM {table} WHERE id >= 0") == [[24, 1332]]
+        for i in set(range(12)) - {5}:
+            next(lake.path("").rglob(f"f{i}.parquet")).unlink()
+        sql = (
+            f"SELECT /*+ BROADCAST(months) */ t.id FROM {table} t JOIN months"
+            " ON t.month = months.m WHERE months.name = 'f'"
+        )
+        assert sorted(spark(sql)) == [[50], [51]]
+        switch = "spark.sql.optimizer.dynamicPartitionPruning.enabled"
+        try:
+            with pytest.raises(SparkFailed):
+                spark(sql, **{switch: "false"})
+        finally:
+            spark("SELECT 1", **{switch: "true"})
 
 
 def test_files_that_change_under_queries(tmp_path: Path, spark: IcebergSpark) -> None:
