@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyiceberg.exceptions import BadRequestError
+from pyiceberg.expressions import EqualTo
 
 from bridge.table.hudi.table_config import load_table_config
 from bridge.table.infer import type_of
@@ -110,3 +112,32 @@ def test_most_tables_are_read() -> None:
     if outcomes["read"] + outcomes["refused"] < 100:
         pytest.skip("all tables are asked together")
     assert outcomes["read"] > outcomes["refused"]
+
+
+INDEXED = [f for f in hudi_fixtures(prefix="cow_") if "statistics" in f.name or "index" in f.name]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("fixture", [pytest.param(f, id=f.id) for f in INDEXED])
+def test_hudis_own_indexes_lose_no_row(fixture: HudiFixture, tmp_path: Path) -> None:
+    """Every value of each column of integers or text finds the rows that have it."""
+    with open_door(lake_of(fixture, tmp_path, fixture.answers().snapshot), "live") as door:
+        whole = scan(door)
+        files = len(door.files())
+        least = files
+        for name in whole.column_names:
+            kind = whole[name].type
+            if not (pa.types.is_integer(kind) or pa.types.is_large_string(kind)):
+                continue
+            for value in whole[name].drop_null().unique().to_pylist()[:12]:
+                found = door.table().scan(EqualTo(name, value)).to_arrow()
+                assert found.num_rows == pc.sum(pc.equal(whole[name], value)).as_py(), (name, value)
+                least = min(least, door.planned[-1])
+        outcomes["own"] += 1
+        outcomes["skipped"] += least < files
+
+
+def test_hudis_own_indexes_leave_out_files() -> None:
+    if not outcomes["own"]:
+        pytest.skip("all tables are asked together")
+    assert outcomes["skipped"] > 2
