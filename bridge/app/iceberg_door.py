@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -62,7 +63,7 @@ def open_door(config: Config, planner: Planner, pool: Executor, *, share: bool) 
         config.seconds("service.http_timeout"),
     )
     footers = Footers(planner.lister.storage)
-    tables = Tables(planner)
+    tables = Tables(planner, _schemes(config))
     plans = Plans(tables, footers, config.integer("service.http_footers"))
     door = Door(tables, plans, pool, limits)
     return RunningDoor(DoorServer(door, listen(config, share=share)), footers)
@@ -83,6 +84,22 @@ def listen(config: Config, *, share: bool) -> socket.socket:
 def _hosts(config: Config) -> frozenset[str]:
     names = {name.strip().lower() for name in config.text("service.http_hosts").split(",")}
     return frozenset(names - {""})
+
+
+def _schemes(config: Config) -> dict[str, str]:
+    """Errors: InvalidConfiguration: an entry is no pair of schemes."""
+    found: dict[str, str] = {}
+    for entry in config.text("service.http_schemes").split(","):
+        one, _, other = (part.strip() for part in entry.partition("="))
+        if not entry.strip():
+            continue
+        if not all(re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme) for scheme in (one, other)):
+            raise InvalidConfiguration(
+                f"service.http_schemes has the entry {entry.strip()!r}",
+                "write the planner's scheme and the clients', such as s3=s3a",
+            )
+        found[one] = other
+    return found
 
 
 def _token(config: Config) -> str:

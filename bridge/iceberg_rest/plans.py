@@ -279,7 +279,7 @@ class Plans:
         size = 200 + len(residual)
         return Kept(
             digest.hexdigest(),
-            [files[i].uri for i in order],
+            [self._tables.spell(files[i].uri) for i in order],
             [files[i].size for i in order],
             [counts[i] for i in order],
             [owners[i] for i in order],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,12 +43,22 @@ class _Known:
 
 
 class Tables:
-    """The tables of a planner, as Iceberg's clients see them; all threads share it."""
+    """The tables of a planner, as Iceberg's clients see them; all threads share it.
 
-    def __init__(self, planner: Planner) -> None:
+    Args:
+        schemes: of paths that clients read under another scheme, by the planner's.
+    """
+
+    def __init__(self, planner: Planner, schemes: Mapping[str, str] | None = None) -> None:
         self.planner = planner
+        self._schemes = dict(schemes or {})
         self._known: BoundedCache[TableName, _Known] = BoundedCache(_MOST_TABLES)
         self._lock = threading.Lock()
+
+    def spell(self, uri: str) -> str:
+        """A path as clients are told it."""
+        scheme, colon, rest = uri.partition(":")
+        return f"{self._schemes.get(scheme, scheme)}{colon}{rest}"
 
     def layout(self, table: CatalogTable, view: IndexView, client: Client) -> IcebergLayout:
         """How a table appears to a client.
@@ -107,7 +118,7 @@ class Tables:
             "sequence-number": 1,
             "timestamp-ms": changed,
             "schema-id": 0,
-            "manifest-list": f"{table.location}/.skipbridge-has-no-manifests",
+            "manifest-list": f"{self.spell(table.location)}/.skipbridge-has-no-manifests",
             "summary": {
                 "operation": "append",
                 "total-records": str(rows),
@@ -127,7 +138,7 @@ class Tables:
         metadata = {
             "format-version": 2,
             "table-uuid": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{name} {table.created}")),
-            "location": table.location,
+            "location": self.spell(table.location),
             "last-sequence-number": 1,
             "last-updated-ms": changed,
             "last-column-id": layout.last_id,

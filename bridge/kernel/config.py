@@ -227,6 +227,12 @@ OPTIONS: tuple[Option, ...] = (
         "text",
         "file that holds only the bearer token of its clients; empty: none is asked for",
     ),
+    Option(
+        "service.http_schemes",
+        "",
+        "text",
+        "schemes of paths that clients are told instead of the planner's, such as s3=s3a",
+    ),
     Option("service.http_max_body", "16MiB", "size", "largest request to it, such as a filter"),
     Option(
         "service.http_requests",

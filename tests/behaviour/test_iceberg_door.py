@@ -18,11 +18,14 @@ import pyarrow.parquet as pq
 import pytest
 import requests
 
+from bridge.app.iceberg_door import _schemes
 from bridge.formats.parquet import statistics, stored_file
 from bridge.formats.parquet.stored_file import StoredColumn
 from bridge.iceberg_rest import layout as layouts
 from bridge.iceberg_rest import plans
 from bridge.iceberg_rest.door import DoorLimits
+from bridge.kernel.config import load
+from bridge.kernel.errors import InvalidConfiguration
 from bridge.kernel.types import (
     BIGINT,
     DATE,
@@ -157,6 +160,23 @@ def test_a_slow_client_keeps_nobody_out(lake: Lake) -> None:
             head = f"POST {TABLE}/plan HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 99\r\n\r\n{{"
             slow.sendall(head.encode())
         assert len(door.files()) == 10
+
+
+def test_clients_are_told_their_own_scheme(lake: Lake) -> None:
+    with open_door(lake, schemes={"file": "elsewhere", "s3": "s3a"}) as door:
+        task = door.plan().json()["file-scan-tasks"][0]
+        assert task["data-file"]["file-path"].startswith(f"elsewhere://{lake.root}")
+        assert door.get(TABLE, JAVA).json()["metadata"]["location"].startswith("elsewhere:///")
+
+
+def test_schemes_that_are_none_are_refused() -> None:
+    assert _schemes(load({"service.http_schemes": "s3=s3a, abfs = abfss"})) == {
+        "s3": "s3a",
+        "abfs": "abfss",
+    }
+    for text in ("s3", "s3=", "=x", "s3=a/b", "s3=s3a=x"):
+        with pytest.raises(InvalidConfiguration, match=r"service\.http_schemes"):
+            _schemes(load({"service.http_schemes": text}))
 
 
 def test_a_file_whose_name_json_cannot_say(lake: Lake) -> None:

@@ -98,14 +98,18 @@ def await_door(url: str) -> str:
 
 @contextmanager
 def open_door(
-    lake: Lake, freshness: str = "snapshot", limits: DoorLimits | None = None, footers: int = 10_000
+    lake: Lake,
+    freshness: str = "snapshot",
+    limits: DoorLimits | None = None,
+    footers: int = 10_000,
+    schemes: dict[str, str] | None = None,
 ) -> Iterator[OpenDoor]:
     """Opens a door over a lake; it closes with the block."""
     views = IndexViews(lambda table: lake.store(), lake.root / "cache", 0.0)
     lister = DirectoryLister(lake.storage, 4, recursive=lake.recursive)
     planner = Planner(lake, views, lister, freshness=parse_freshness(freshness), metadata_ttl=0.0)
     reader = Footers(lake.storage, 4)
-    tables = Tables(planner)
+    tables = Tables(planner, schemes)
     plans = WatchedPlans(tables, reader, footers)
     plans.planned = []
     pool = Admission(8)
