@@ -126,7 +126,7 @@ def parses(words: list[str]) -> dict[str, Any]:
     command: click.Command = cli
     context = cli.make_context("skipbridge", list(words), resilient_parsing=False)
     rest = [*context._protected_args, *context.args]
-    while isinstance(command, click.Group):
+    while isinstance(command, click.Group) and (rest or not command.invoke_without_command):
         name, command, rest = command.resolve_command(context, rest)
         assert command is not None and name is not None
         context = command.make_context(name, rest, parent=context)

@@ -133,7 +133,7 @@ def test_a_directory_whose_listing_just_vanished_is_listed_anew() -> None:
     made.clear()  # nothing holds the listing any more
     assert reference() is None
     shared._newest["d"] = reference  # as if it was not removed yet
-    assert shared.ended("d", 0.0) is None
+    assert shared.ended_listing("d", 0.0) is None
     assert len(shared.get(["d", "e"], 0.0, _empty)) == 2
 
 
