@@ -167,7 +167,7 @@ class _Call:
             if isinstance(found, BaseException):
                 scan.fail(self, names, found, apart)
             else:
-                scan.answered(self, names, found)
+                scan.receive(self, names, found)
         for scan in self.owners:
             scan.turn_ended()
 
@@ -300,7 +300,7 @@ class SharedFetch:
             self._in_flight.append(call)
             call.served[self] = mine
 
-    def answered(self, call: _Call, names: set[str], found: PartitionAnswers) -> None:
+    def receive(self, call: _Call, names: set[str], found: PartitionAnswers) -> None:
         self._in_flight.remove(call)
         for name in names:
             self._answers[name] = found.get(name)

@@ -80,7 +80,7 @@ class FormatIndex:
         keep: Mask = ~never[places] | (places < 0) | (ordinals >= 0)
         return keep if merged is None else keep | merged
 
-    def excluded(self, predicate: BoundExpression, index: IndexSnapshot | None) -> FileTable:
+    def list_excluded(self, predicate: BoundExpression, index: IndexSnapshot | None) -> FileTable:
         """The base files that hold no matching row, without those that our index knows."""
         never = self._over_all(predicate)
         if never is None or not never.any():

@@ -120,7 +120,7 @@ def list_skippable_files(
                 left = left[keep]
         not_used += tuple(failed_indexes(pruner.indexes, argument(table)))
     for own in (FormatIndex(each, request.semantics) for each in own_indexes):
-        found = own.excluded(keep_decided(predicate, lambda c: not c.partition), index)
+        found = own.list_excluded(keep_decided(predicate, lambda c: not c.partition), index)
         named = join_tables([files for _, files in excluded]).paths
         found = found.filter(~pc.is_in(found.paths, named).to_numpy(zero_copy_only=False))
         if len(found):
