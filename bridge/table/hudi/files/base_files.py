@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future
 from typing import TypeVar
 
 import numpy as np
 
-from bridge.kernel.errors import FileCorrupt
+from bridge.kernel.errors import BridgeError, FileCorrupt, LimitExceeded, UnsupportedTable
 from bridge.storage.port import UNKNOWN_TIME, FileTable
 from bridge.table.hudi.files.file_slices import FileSlices, full_paths
 from bridge.table.hudi.files.file_system_view import FileSystemView
@@ -20,11 +21,17 @@ PATIENCE = 1.0
 
 
 class BaseFiles:
-    """The base files of some slices."""
+    """The base files of some slices, of which an index of Hudi's own is read in other threads.
 
-    def __init__(self, view: FileSystemView, slices: FileSlices) -> None:
+    Attributes:
+        problem: why nothing is known; None if nothing has failed.
+    """
+
+    def __init__(self, view: FileSystemView, slices: FileSlices, pool: Executor) -> None:
         self._view, self._slices = view, slices
         self._places: dict[str, int] | None = None
+        self._pool, self._lock = pool, threading.Lock()
+        self.problem: BridgeError | None = None
 
     @property
     def num_files(self) -> int:
@@ -45,6 +52,12 @@ class BaseFiles:
         known = self._places
         return np.fromiter((known.get(p, -1) for p in files.paths.to_pylist()), np.int64)
 
+    def _fail(self, error: Exception) -> bool:
+        """Keeps why nothing is known; returns whether the next query may ask storage again."""
+        problem = error if isinstance(error, BridgeError) else metadata_damage(str(error))
+        self.problem = problem
+        return not isinstance(problem, FileCorrupt | LimitExceeded | UnsupportedTable)
+
 
 def answer_until(read: Future[T], deadline: float) -> T | None:
     """What a thread answers by a moment of the monotonic clock; None: it has not yet."""
@@ -54,7 +67,7 @@ def answer_until(read: Future[T], deadline: float) -> T | None:
         return None
 
 
-def damaged(detail: str) -> FileCorrupt:
+def metadata_damage(detail: str) -> FileCorrupt:
     return FileCorrupt(
         f"the metadata table tells nothing of files: {detail}", "build the metadata table again"
     )

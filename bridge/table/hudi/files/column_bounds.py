@@ -40,9 +40,9 @@ from bridge.formats.hudi.hfile import HFile
 from bridge.formats.hudi.index_keys import column_statistics_key
 from bridge.formats.hudi.log_format import BlockType, Header, blocks_in_merge_order, read_logs
 from bridge.formats.hudi.log_records import deletes_of
-from bridge.kernel.errors import BridgeError, FileCorrupt, LimitExceeded, UnsupportedTable
+from bridge.kernel.errors import BridgeError, LimitExceeded
 from bridge.kernel.types import DATE, INTEGER_RANGE, Kind, Semantics, Type
-from bridge.table.hudi.files.base_files import PATIENCE, BaseFiles, answer_until, damaged
+from bridge.table.hudi.files.base_files import PATIENCE, BaseFiles, answer_until, metadata_damage
 from bridge.table.hudi.files.file_slices import FileSlices
 from bridge.table.hudi.files.file_system_view import FileSystemView
 from bridge.table.hudi.files.metadata_table import (
@@ -112,7 +112,6 @@ class HudiBounds(BaseFiles):
 
     Attributes:
         source: for reports.
-        problem: why nothing is known; None if nothing has failed.
     """
 
     source = PARTITION
@@ -120,13 +119,11 @@ class HudiBounds(BaseFiles):
     def __init__(
         self, view: FileSystemView, schema: str, slices: FileSlices, pool: Executor
     ) -> None:
-        super().__init__(view, slices)
-        self._pool, self._lock = pool, threading.Lock()
+        super().__init__(view, slices, pool)
         self._reading = threading.Lock()
         self._held: list[_Source] | None = None
         self._columns: dict[tuple[str, Type], tuple[Future[ColumnStatistics | None], float]] = {}
         self._names = avro_names(schema)
-        self.problem: BridgeError | None = None
 
     def columns(self, expression: BoundExpression) -> tuple[str, ...]:
         known = (r for r in references(expression) if self.column(r) is not None)
@@ -157,9 +154,8 @@ class HudiBounds(BaseFiles):
                 sources = self._held or self._read()
             found = self._statistics(name, type, sources)
         except (BridgeError, *DAMAGE) as error:
-            self.problem = error if isinstance(error, BridgeError) else damaged(str(error))
-            if not isinstance(self.problem, (FileCorrupt, LimitExceeded, UnsupportedTable)):
-                with self._lock:  # the next query asks storage again
+            if self._fail(error):
+                with self._lock:
                     self._columns.pop((name, type), None)
             return None
         self.problem = None
@@ -256,7 +252,7 @@ def _record(schema: str, value: bytes, uri: str) -> dict[str, Any]:
             raise ValueError(f"a record lacks {', '.join(sorted(_FIELDS - found.keys()))}")
         return found
     except DAMAGE as error:
-        raise damaged(f"{uri}: {error}") from error
+        raise metadata_damage(f"{uri}: {error}") from error
 
 
 def _converted(record: Mapping[str, Any], type: Type) -> _Pair | None:

@@ -18,7 +18,6 @@ Hudi 1.0 or later made. Hudi 0.15 updates the column and leaves the key.
 
 from __future__ import annotations
 
-import threading
 import time
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
@@ -37,9 +36,9 @@ from bridge.formats.hudi.avro_rows import DAMAGE
 from bridge.formats.hudi.hfile import HFile
 from bridge.formats.hudi.log_format import BlockType, Header, blocks_in_merge_order, read_logs
 from bridge.formats.hudi.log_records import deletes_of
-from bridge.kernel.errors import BridgeError, FileCorrupt, LimitExceeded, UnsupportedTable
+from bridge.kernel.errors import BridgeError, LimitExceeded, UnsupportedTable
 from bridge.kernel.types import Kind, Semantics, Value
-from bridge.table.hudi.files.base_files import PATIENCE, BaseFiles, answer_until, damaged
+from bridge.table.hudi.files.base_files import PATIENCE, BaseFiles, answer_until, metadata_damage
 from bridge.table.hudi.files.file_slices import FileSlices
 from bridge.table.hudi.files.file_system_view import FileSystemView
 from bridge.table.hudi.files.metadata_table import (
@@ -117,7 +116,6 @@ class RecordIndex(BaseFiles):
 
     Attributes:
         source: for reports.
-        problem: why nothing is known; None if nothing has failed.
     """
 
     source = PARTITION
@@ -125,11 +123,9 @@ class RecordIndex(BaseFiles):
     def __init__(
         self, view: FileSystemView, schema: str, slices: FileSlices, pool: Executor
     ) -> None:
-        super().__init__(view, slices)
-        self._pool, self._lock = pool, threading.Lock()
+        super().__init__(view, slices, pool)
         self._asked: tuple[Future[_Keys | None], float] | None = None
         self._types = _key_columns(view, schema)
-        self.problem: BridgeError | None = None
 
     def columns(self, expression: BoundExpression) -> tuple[str, ...]:
         found = {r.path[0] for r in references(expression) if self._is_key(r.path, r.type.kind)}
@@ -165,9 +161,8 @@ class RecordIndex(BaseFiles):
         try:
             found = self._read_all()
         except (BridgeError, *DAMAGE) as error:
-            self.problem = error if isinstance(error, BridgeError) else damaged(str(error))
-            if not isinstance(self.problem, FileCorrupt | LimitExceeded | UnsupportedTable):
-                with self._lock:  # the next query asks storage again
+            if self._fail(error):
+                with self._lock:
                     self._asked = None
             return None
         self.problem = None
@@ -254,7 +249,7 @@ class _Decoder:
         row: Any = fastavro.schemaless_reader(BytesIO(value), parsed, None)
         entry = row.get("recordIndexMetadata")
         if row["type"] != _TYPE:
-            raise damaged(f"a record of {PARTITION} has the type {row['type']}")
+            raise metadata_damage(f"a record of {PARTITION} has the type {row['type']}")
         if entry is None:
             return None
         if (self._version, frozenset(entry)) not in TESTED:
