@@ -261,8 +261,9 @@ class Plans:
                 own.append(place)
             files += batch.files.stats()
             owners += [own[i] for i in batch.partition.tolist()]
-            believed += _believed(batch)
-            stored += _stored(batch)
+            rows, columns = _told_by_index(batch)
+            believed += rows
+            stored += columns
         counts = self._counts(asked, layout, files, believed, stored)
         names = list(places)
         order = sorted(range(len(files)), key=lambda i: (files[i].uri, owners[i]))
@@ -483,23 +484,16 @@ def _require_plain(table: TableName, batch: SliceBatch) -> None:
         )
 
 
-def _believed(batch: SliceBatch) -> list[int]:
-    """Row counts that the index believes; -1 where it does not."""
-    if not isinstance(batch.index, IndexSnapshot) or not batch.index.num_files:
-        return [-1] * len(batch)
-    at = batch.ordinals
-    found = np.where(at >= 0, batch.index.counted_rows[np.where(at >= 0, at, 0)], -1)
-    return [int(rows) for rows in found]
-
-
-def _stored(batch: SliceBatch) -> list[StoredFile | None]:
-    """What the index has of the files' columns; None where it has nothing."""
-    if not isinstance(batch.index, IndexSnapshot) or not batch.index.num_files:
-        return [None] * len(batch)
-    at, index = batch.ordinals, batch.index
-    found = np.where(at >= 0, index.stored[np.where(at >= 0, at, 0)], -1)
-    held = index.stored_files
-    return [None if i < 0 else held[i] for i in found.tolist()]
+def _told_by_index(batch: SliceBatch) -> tuple[list[int], list[StoredFile | None]]:
+    """Rows of each file that the index believes, else -1, and its columns, None if not known."""
+    index = batch.index
+    if not isinstance(index, IndexSnapshot) or not index.num_files:
+        return [-1] * len(batch), [None] * len(batch)
+    there = batch.ordinals >= 0
+    at = np.where(there, batch.ordinals, 0)
+    rows = np.where(there, index.counted_rows[at], -1)
+    stored, held = np.where(there, index.stored[at], -1), index.stored_files
+    return rows.tolist(), [None if i < 0 else held[i] for i in stored.tolist()]
 
 
 def _partition(
