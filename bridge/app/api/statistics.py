@@ -57,7 +57,7 @@ def index_statistics(
         # One fetch for all columns: fetching each of them alone takes quadratic time.
         snapshot.prefetch([leaves[name].path for name in wanted])
         known = snapshot.statistics(fields, TRINO)
-        held = snapshot.column_bytes()
+        held = snapshot.column_bytes([leaves[name].path[0] for name in wanted])
         nothing = np.full(snapshot.num_files, -1, np.int64)
         parts = {
             name: _columns(known.column(leaves[name]), leaves[name].type, snapshot.num_files)

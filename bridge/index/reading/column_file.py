@@ -76,7 +76,7 @@ class ColumnFile:
             raise IndexCorrupt(f"{blob.name}: its directory does not match its rows", _REMEDY)
 
     def read(self, wanted: Iterable[str]) -> dict[str, pa.Table]:
-        """The rows of some columns, without ``column`` and ``size``. Omits columns it lacks.
+        """The rows of some columns, without ``column``. Omits columns it lacks.
 
         Reads only the row groups that hold them, and gaps of at most `_GAP` bytes between.
         """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from functools import partial
 from pathlib import Path
@@ -100,7 +100,7 @@ class IndexSnapshot:
         self._directories: dict[str, str] | None = None
         self._stored: tuple[StoredFile, ...] | None = None
         self._load_sample: Callable[[], Payload] | None = None
-        self._load_bytes: Callable[[], Mapping[str, Int64]] = dict
+        self._load_bytes: Callable[[Collection[str] | None], Mapping[str, Int64]] = _no_bytes
         self._sample: Mapping[str, ColumnSample] | None = None
         self._lock = threading.Lock()
 
@@ -202,12 +202,12 @@ class IndexSnapshot:
         """
         self._columns.prefetch(paths)
 
-    def column_bytes(self) -> Mapping[str, Int64]:
+    def column_bytes(self, columns: Collection[str] | None = None) -> Mapping[str, Int64]:
         """See `bridge.index.reading.column_bytes`; read anew with each call, by ordinal.
 
         Errors: IndexCorrupt, StorageFailure.
         """
-        return self._load_bytes()
+        return self._load_bytes(columns)
 
     def paths_at(self, ordinals: Int64) -> pa.Array:
         """Canonical URIs of some files."""
@@ -344,6 +344,10 @@ class IndexSnapshot:
         same &= self.sizes[at] == files.sizes[positions]
         same &= self.modified[at] == files.modified[positions]
         return int(np.count_nonzero(same))
+
+
+def _no_bytes(_columns: Collection[str] | None) -> Mapping[str, Int64]:
+    return {}
 
 
 def _is_plain(on: str, names: Mapping[str, str | None]) -> bool:
