@@ -33,7 +33,7 @@ from bridge.service.client import PlannerClient
 from tests.benchmark import data
 from tests.benchmark.clustered import flights
 from tests.benchmark.figures import Figure, median, percentile, timed
-from tests.support.iceberg_door import JAVA, await_door
+from tests.support.iceberg_door import JAVA
 from tests.support.iceberg_spark import IcebergSpark, open_spark
 
 _CLIENTS, _PROCESSES = 16, 2
@@ -95,12 +95,12 @@ def _doors(directory: Path) -> Iterator[dict[str, _Door]]:
             environment = {
                 "SKIPBRIDGE_INDEX_ROOT": index,
                 "SKIPBRIDGE_PLANNER_FRESHNESS": freshness,
-                "SKIPBRIDGE_SERVICE_HTTP_PORT": str(door),
             }
-            planner = start_planner(scratch / freshness, uri, environment=environment)
+            planner = start_planner(
+                scratch / freshness, uri, http_port=door, environment=environment
+            )
             stack.enter_context(planner)
             found[freshness] = _Door(f"127.0.0.1:{planner.port}", door)
-            await_door(found[freshness].url)
         yield found
 
 

@@ -22,7 +22,6 @@ from bridge.servers.process import free_port
 from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
 from tests.support.hdfs import start_hdfs
-from tests.support.iceberg_door import await_door
 from tests.support.iceberg_spark import S3_FILE_IO, open_spark
 from tests.support.s3_metastore import s3_metastore
 from tests.support.slow_store import Behaviour, SlowStore
@@ -57,10 +56,12 @@ def _door(scratch: Path, spec: MetastoreSpec, root: str, options: dict[str, str]
             progress=lambda done, total: None,
             say=lambda text: None,
         )
-        settings |= {"service.http_port": str(port), "planner.freshness": "snapshot"}
+        settings |= {"planner.freshness": "snapshot"}
         environment = {variable_of(key): text for key, text in settings.items()}
-        stack.enter_context(start_planner(scratch / "planner", uri, environment=environment))
-        yield await_door(f"http://127.0.0.1:{port}")
+        stack.enter_context(
+            start_planner(scratch / "planner", uri, http_port=port, environment=environment)
+        )
+        yield f"http://127.0.0.1:{port}"
 
 
 def test_s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

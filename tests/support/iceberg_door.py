@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -82,18 +81,6 @@ class OpenDoor:
     def table(self) -> Table:
         """PyIceberg's table db.t."""
         return self.catalog().load_table("db.t")
-
-
-def await_door(url: str) -> str:
-    """The URL of a planner process's door, once it answers; the planner's other port is first."""
-    until = time.monotonic() + 60
-    while True:
-        try:
-            requests.get(f"{url}/readyz", timeout=10)
-            return url
-        except requests.ConnectionError:
-            assert time.monotonic() < until, url
-            time.sleep(0.1)
 
 
 @contextmanager

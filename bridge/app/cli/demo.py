@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -53,21 +55,14 @@ def demo(ctx: click.Context, out: Path, trino_version: str, from_server: Path | 
     if problems:
         raise problems[0]
     require_buildable(trino_version, from_server)
-    out, marker = _own(out)
-    try:
+    with _own_directory(out) as own:
         status = run_demo(
-            out,
+            own,
             trino_version=trino_version,
             plugin_from=from_server,
             say=interruption.say,
             progress=progress,
         )
-    except KeyboardInterrupt:
-        say("stopped")
-        raise SystemExit(130) from None
-    finally:
-        if out.exists():
-            marker.touch()
     raise SystemExit(status)
 
 
@@ -87,24 +82,29 @@ def spark(out: Path, http_port: int) -> None:
     interruption = _Interruption()
     interruption.listen()
     require_parts()
-    out, marker = _own(out)
+    with _own_directory(out) as own:
+        serve_demo(own, port=http_port, say=interruption.say, progress=progress)
+
+
+@contextmanager
+def _own_directory(out: Path) -> Iterator[Path]:
+    """The output directory, which is marked as a demo's. Ctrl-C within ends the program.
+
+    Errors:
+        UsageError: it holds other files.
+    """
+    out = out.absolute()
+    marker = out / ".skipbridge-demo"
+    if out.exists() and any(out.iterdir()) and not marker.exists():
+        raise click.UsageError(f"{out} holds other files; give another --out")
     try:
-        serve_demo(out, port=http_port, say=interruption.say, progress=progress)
+        yield out
     except KeyboardInterrupt:
         say("stopped")
         raise SystemExit(130) from None
     finally:
         if out.exists():
             marker.touch()
-
-
-def _own(out: Path) -> tuple[Path, Path]:
-    """The output directory, and the file that says it is a demo's. Errors: it holds others."""
-    out = out.absolute()
-    marker = out / ".skipbridge-demo"
-    if out.exists() and any(out.iterdir()) and not marker.exists():
-        raise click.UsageError(f"{out} holds other files; give another --out")
-    return out, marker
 
 
 class _Interruption:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shutil
 import threading
-import time
-import urllib.request
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +12,7 @@ from bridge.app.demo.data import write_flights
 from bridge.app.demo.run import TABLE, Progress, Say
 from bridge.indexing.table import index_table
 from bridge.kernel.config import Config, Setting, variable_of
-from bridge.kernel.errors import EnvironmentMissing, PlannerUnavailable
+from bridge.kernel.errors import EnvironmentMissing
 from bridge.runtime.create_table import create_table
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.java import find_jdk
@@ -50,7 +48,6 @@ print(
     ).to_arrow()
 )
 """
-_READY_WITHIN = 60.0
 
 
 def require_parts() -> None:
@@ -89,27 +86,12 @@ def serve_demo(out: Path, *, port: int, say: Say, progress: Progress) -> None:
         with progress("files indexed") as tick:
             index_table(config, TABLE, local=True, progress=tick, say=say)
         say("3/3  starting a planner with its Iceberg REST catalog")
-        environment = {
-            variable_of("index.root"): settings["index.root"],
-            variable_of("service.http_port"): str(chosen),
-        }
-        stack.enter_context(start_planner(out / "planner", uri, environment=environment))
+        environment = {variable_of("index.root"): settings["index.root"]}
+        stack.enter_context(
+            start_planner(out / "planner", uri, http_port=chosen, environment=environment)
+        )
         url = f"http://127.0.0.1:{chosen}"
-        _await(url, out / "planner" / "planner.log")
         say("\npaste into Python, here or on this machine elsewhere:\n")
         say(LINES.replace("$URL", url).replace("$TABLE", TABLE))
         say(f"serving on {url}; Ctrl-C stops it")
         threading.Event().wait()
-
-
-def _await(url: str, log: Path) -> None:
-    """Returns once the door answers. Errors: PlannerUnavailable."""
-    until = time.monotonic() + _READY_WITHIN
-    while True:
-        try:
-            urllib.request.urlopen(f"{url}/readyz", timeout=5).close()
-            return
-        except OSError as error:
-            if time.monotonic() > until:
-                raise PlannerUnavailable(f"{url} does not answer: {error}", f"see {log}") from error
-            time.sleep(0.1)
