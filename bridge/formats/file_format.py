@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
@@ -17,6 +17,10 @@ from bridge.formats.data_files import DataFiles
 from bridge.formats.rows import Rows
 from bridge.formats.statistics import FileStatistics
 from bridge.storage.port import Storage
+from bridge.storage.reading.ahead import Job
+
+if TYPE_CHECKING:
+    from bridge.formats.parquet.statistics import Footer
 
 SchemaReader = Callable[[Storage, str, int], pa.Schema]
 """Called with the storage, a file's URI and its size in bytes."""
@@ -33,6 +37,43 @@ RowReader = Callable[[Any, str, Sequence[str], Sequence[str]], Iterator[Rows]]
 columns of the table (for files that identify columns by position). Yields the requested columns
 that the file has, under the requested names. Errors: FileCorrupt, and those of Arrow.
 """
+
+
+class EntryBuilder(Protocol):
+    """Makes the index entry of one file, in one pass. `FileFormat.collect` calls one method.
+
+    Errors: those of the reader that is given; FileAmbiguous, FileUnreadable, StorageFailure.
+    """
+
+    @property
+    def has_kinds(self) -> bool:
+        """Whether other indexes than min/max are built."""
+        ...
+
+    def from_columns(self, read: ChunkReader) -> Job:
+        """From typed columns of a file whose meaning the table declares."""
+        ...
+
+    def from_values(self, read: ValueReader) -> Job:
+        """From statistics and the values that a reader passes on, for all index kinds.
+
+        The reader is a function of a module. It runs in a child process, because the library that
+        reads the files may crash.
+        """
+        ...
+
+    def from_statistics(self, read: StatisticsReader) -> Job:
+        """From statistics alone: only min/max is built."""
+        ...
+
+    def from_footer(self, open_reader: Callable[[], Callable[..., Footer]], tail: int) -> Job:
+        """From a Parquet footer, and from the data where an index needs it.
+
+        Args:
+            open_reader: opens a `StatisticsReader`, which one thread uses for some files.
+            tail: bytes at the file's end that the reader reads first. They are fetched ahead.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +111,10 @@ class FileFormat:
         read_rows: reads the rows of one file for the Python API; None if it cannot read them.
         in_child: whether ``read_rows`` runs in a child process, because a damaged file may end the
             library that reads the files, or state any amount of memory.
-        statistics: opens a reader of statistics, which one thread uses for some files; None if its
-            files hold none.
-        chunks: reads typed columns in one pass, for files whose meaning the table declares. A
-            format without ``statistics`` and ``chunks`` cannot be indexed.
-        tail: bytes at a file's end that the statistics reader reads first; None: it reads all of
-            the file. Builders fetch them ahead for many files at once.
-        values: reads statistics, and passes the values of columns on in the same pass. It runs in a
-            child process, because the library that reads the files may crash.
-        index_kinds: whether indexes other than min/max can be built: with ``chunks``, ``values``,
-            or a reader that returns a `bridge.formats.parquet.statistics.Footer`.
+        collect: makes a file's entry in the index, see `EntryBuilder`; None: it cannot be indexed.
+        chunks: reads typed columns in one pass, for files whose meaning the table declares.
+        index_kinds: whether indexes other than min/max can be built: ``collect`` makes entries from
+            columns, values, or a footer.
         by_position: whether engines may find a column by its position instead of its name. The
             reader then gives each column a position and exactly one leaf; see
             `bridge.index.reading.column_resolution`.
@@ -102,10 +137,8 @@ class FileFormat:
     read_schema: SchemaReader | None = None
     read_rows: RowReader | None = None
     in_child: bool = False
-    statistics: Callable[[], StatisticsReader] | None = None
+    collect: Callable[[EntryBuilder], Job] | None = None
     chunks: ChunkReader | None = None
-    values: ValueReader | None = None
-    tail: int | None = None
     index_kinds: bool = False
     by_position: bool = False
     splittable: bool = False
@@ -118,4 +151,4 @@ class FileFormat:
     @property
     def is_indexed(self) -> bool:
         """Whether min/max can be built for its files."""
-        return self.statistics is not None or self.chunks is not None
+        return self.collect is not None

@@ -30,6 +30,7 @@ FORMAT = FileFormat(
     whole=is_whole,
     described=True,
     trino_reader="json",
+    collect=lambda entry: entry.from_columns(_chunks),
     chunks=_chunks,
     index_kinds=True,
 )

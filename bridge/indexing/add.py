@@ -317,7 +317,7 @@ def _refuse_declared(table: CatalogTable) -> None:
 def _format(storage: Storage, stat: FileStat) -> str:
     """The format of a directory's files. Errors: UnsupportedTable."""
     found = recognise(storage, stat.uri, stat.size)
-    if found is None or found.statistics is None:
+    if found is None or found.name not in inferred_formats():
         raise UnsupportedTable(
             f"{stat.uri} is not a {spell_formats(inferred_formats())} file",
             "skipbridge indexes files of these formats",

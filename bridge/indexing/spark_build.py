@@ -139,8 +139,7 @@ def _ship_plugins(
     """Sends the modules of index kinds and file formats from other distributions."""
     modules = [type(kind).__module__ for kind, _ in reading.kinds]
     modules += [type(listener).__module__ for listener in reading.listeners]
-    modules += [f.statistics.__module__ for f in formats.values() if f.statistics is not None]
-    modules += [f.chunks.__module__ for f in formats.values() if f.chunks is not None]
+    modules += [f.collect.__module__ for f in formats.values() if f.collect is not None]
     ship_modules(context, modules)
 
 

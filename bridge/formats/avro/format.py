@@ -27,6 +27,7 @@ FORMAT = FileFormat(
     splittable=True,
     described=True,
     trino_reader="avro",
+    collect=lambda entry: entry.from_columns(_chunks),
     chunks=_chunks,
     index_kinds=True,
 )

@@ -8,10 +8,11 @@ from typing import Any
 import pyarrow as pa
 
 from bridge.formats.column_chunks import ValueSink
-from bridge.formats.file_format import FileFormat, HiveClasses, StatisticsReader
+from bridge.formats.file_format import EntryBuilder, FileFormat, HiveClasses
 from bridge.formats.rows import Rows
 from bridge.formats.statistics import FileStatistics
 from bridge.storage.port import Storage
+from bridge.storage.reading.ahead import Job
 
 _HIVE = "org.apache.hadoop.hive.ql.io.orc."
 
@@ -52,10 +53,12 @@ def _read_rows(
     return read_rows(source, uri, wanted, table)
 
 
-def _statistics() -> StatisticsReader:
+def _collect(entry: EntryBuilder) -> Job:
     from bridge.formats.orc.statistics import READER
 
-    return READER.read
+    if entry.has_kinds:
+        return entry.from_values(_values)
+    return entry.from_statistics(READER.read)
 
 
 def _values(storage: Storage, uri: str, size: int, sink: ValueSink) -> FileStatistics:
@@ -78,9 +81,8 @@ FORMAT = FileFormat(
     read_schema=_read_schema,
     read_rows=_read_rows,
     in_child=True,
-    statistics=_statistics,
+    collect=_collect,
     trino_reader="orc",
-    values=_values,
     index_kinds=True,
     by_position=True,
     splittable=True,

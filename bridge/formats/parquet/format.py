@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from bridge.formats.data_files import DataFiles
-from bridge.formats.file_format import FileFormat, HiveClasses, StatisticsReader
+from bridge.formats.file_format import EntryBuilder, FileFormat, HiveClasses
 from bridge.formats.rows import Rows
 from bridge.storage.port import Storage
+from bridge.storage.reading.ahead import Job
 from bridge.storage.reading.source import TAIL
+
+if TYPE_CHECKING:
+    from bridge.formats.parquet.statistics import Footer
 
 _HIVE = "org.apache.hadoop.hive.ql.io.parquet."
 
@@ -40,7 +44,11 @@ def _read_rows(
     return read_rows(source, uri, wanted, table, nanoseconds=nanoseconds)
 
 
-def _statistics() -> StatisticsReader:
+def _collect(entry: EntryBuilder) -> Job:
+    return entry.from_footer(_open_reader, TAIL)
+
+
+def _open_reader() -> Callable[[Storage, str, int], Footer]:
     from bridge.formats.parquet.statistics import FooterReader
 
     return FooterReader().read_file
@@ -69,8 +77,7 @@ FORMAT = FileFormat(
     read_schema=_read_schema,
     read_rows=_read_rows,
     in_child=True,
-    statistics=_statistics,
-    tail=TAIL,
+    collect=_collect,
     index_kinds=True,
     splittable=True,
     rewriting=_rewriting,

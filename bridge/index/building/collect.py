@@ -17,6 +17,7 @@ from typing import Literal, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
+from bridge.formats.column_chunks import ChunkReader, ValueReader
 from bridge.formats.file_format import FileFormat, StatisticsReader
 from bridge.formats.lines.recipe import Recipe
 from bridge.formats.parquet.statistics import Footer
@@ -273,9 +274,6 @@ def _telling(tasks: Sequence[FileTask]) -> frozenset[int]:
     return frozenset(t.file for t in heapq.nlargest(MOST, fit, lambda t: (t.size, t.uri)))
 
 
-_Steps = Generator[Fetch, None, tuple[FileStatistics, dict[str, list[Row]], str | None]]
-
-
 @dataclass(slots=True)
 class _Chunk:
     storage: Storage
@@ -284,7 +282,7 @@ class _Chunk:
     small: int
     telling: frozenset[int] = frozenset()
     also: Callable[[str], None] | None = None
-    readers: dict[str, StatisticsReader] = field(default_factory=dict)
+    readers: dict[object, Callable[..., Footer]] = field(default_factory=dict)
     builder: CollectedBuilder = field(default_factory=CollectedBuilder)
     modes: Modes = field(init=False)
     rows: dict[str, list[Row]] = field(init=False)
@@ -305,8 +303,12 @@ class _Chunk:
     def _indexed(self, task: FileTask) -> Generator[Fetch, None, str | None]:
         """Returns what is wrong with the file."""
         file = ReadFile(self.storage, task.uri, task.size)
+        format = self.formats[task.format]
+        assert format.collect is not None, f"{format.name} is not indexed"
+        entry = _Entry(self, task, file, format.by_position)
         try:
-            footer, rows, problem = yield from self._read(task, file)
+            yield from format.collect(entry)
+            statistics = entry.statistics
         except FileUnreadable as error:
             return self._failed(task, f"{error.code}: {error.message}")
         except (FileAmbiguous, FileCorrupt) as error:
@@ -321,13 +323,14 @@ class _Chunk:
         if not all(state is not None and same_state(task, state) for state in states):
             self.builder.add_failure(task.file, CHANGED)
             return CHANGED
+        problem = entry.problem and _legible(entry.problem)
         if self.modes:
-            for leaf in footer.leaves:
+            for leaf in statistics.leaves:
                 self.modes.apply(leaf)
-        self.builder.add(task.file, footer, problem and _legible(problem))
-        for signature, found in rows.items():
-            self.rows[signature] += found
-        return problem and _legible(problem)
+        self.builder.add(task.file, statistics, problem)
+        for signature, found in entry.rows.items():
+            self.rows[signature] += ({"file": task.file, **row} for row in found)
+        return problem
 
     def _failed(self, task: FileTask, reason: str) -> str:
         after = self.storage.stat(task.uri)
@@ -348,30 +351,74 @@ class _Chunk:
             tables[SIGNATURE] = merge(table_of(self.rows[SIGNATURE], SCHEMA))
         return Collected(collected.files, collected.columns, tables)
 
-    def _read(self, task: FileTask, file: ReadFile) -> _Steps:
-        """Statistics for min/max, rows for each definition, and a problem if data is damaged."""
-        first = self._first(task)
-        if first is not None:
-            yield Fetch(file, [first])
-        format = self.formats[task.format]
-        if format.chunks is not None:
-            return *self._columns(task, file), None
-        if format.values is not None and self.reading.kinds:
-            return *self._values(task, file), None
-        footer = self._statistics(task, file)
-        if not isinstance(footer, Footer):
-            return footer, {}, None
-        sampling = self.reading.sampling
+
+@dataclass(slots=True)
+class _Entry:
+    """The entry of one file of a chunk; implements `EntryBuilder`.
+
+    Attributes:
+        by_position: engines may find columns of the file by position.
+        statistics: for min/max.
+        rows: for the other indexes, by signature of their definition.
+        problem: that the data is damaged or cannot be read; the statistics hold all the same.
+    """
+
+    chunk: _Chunk
+    task: FileTask
+    file: ReadFile
+    by_position: bool
+    statistics: FileStatistics = field(init=False)
+    rows: dict[str, list[Row]] = field(default_factory=dict)
+    problem: str | None = None
+
+    @property
+    def has_kinds(self) -> bool:
+        return bool(self.chunk.reading.kinds)
+
+    def from_columns(self, read: ChunkReader) -> Job:
+        yield from self._fetch_small()
+        task = self.task
+        if task.recipe is None:
+            raise FileAmbiguous(
+                f"{task.uri}: the table does not say how {task.format} files are read",
+                "declare the table in a metastore",
+            )
+        chunks = read(self._stored, task.uri, task.size, task.recipe)
+        facts = FileFacts(task.uri, task.size, None, chunks.leaves, False, lambda ranges: [])
+        self.statistics, gatherings = ColumnScan(chunks, self._gatherings(facts)).run()
+        self.rows = _finish(gatherings)
+
+    def from_values(self, read: ValueReader) -> Job:
+        yield from self._fetch_small()
+        definitions = [definition for _, definition in self.chunk.reading.kinds]
+        asked = self.task.uri, self.task.size, read, definitions
+        self.statistics, self.rows = READER.read(self._stored, *asked)
+        self._add_width()
+
+    def from_statistics(self, read: StatisticsReader) -> Job:
+        yield from self._fetch_small()
+        self.statistics = read(self._stored, self.task.uri, self.task.size)
+        self._add_width()
+
+    def from_footer(self, open_reader: Callable[[], Callable[..., Footer]], tail: int) -> Job:
+        task, file, reading = self.task, self.file, self.chunk.reading
+        yield Fetch(file, [self._end(tail)])
+        readers = self.chunk.readers
+        if open_reader not in readers:
+            readers[open_reader] = open_reader()
+        footer = readers[open_reader](self._stored, task.uri, task.size)
+        self.statistics = footer
+        sampling = reading.sampling
         if sampling is not None and not sampling.takes(task.uri):
             sampling = None
-        facts = self._facts(footer, task, file)
-        known = [r for kind, d in self.reading.kinds for r in kind.ahead(d, facts)]
+        facts = self._facts(footer)
+        known = [r for kind, d in reading.kinds for r in kind.ahead(d, facts)]
         known = file.missing(known)
         if known:
             with contextlib.suppress(FileUnreadable):  # it is asked for again, and then decided
                 yield Fetch(file, known)
         gatherings = self._gatherings(facts)
-        tells, counted = self._tells(task, footer), self.reading.nan == "scan"
+        tells, counted = self._tells(footer), reading.nan == "scan"
         scans = leaf_scans(footer) if counted or tells else []
         every: list[Gathering] = [*scans, *gatherings.values()]
         columns = file.missing(column_ranges(footer, every))
@@ -379,91 +426,62 @@ class _Chunk:
             yield Fetch(file, columns)
         deep = [
             (kind, d)
-            for kind, d in self.reading.kinds
+            for kind, d in reading.kinds
             if d.signature in gatherings and gatherings[d.signature].leaves
         ]
-        found = _rows_of(task, {s: g for s, g in gatherings.items() if not g.leaves})
+        self.rows = _finish({s: g for s, g in gatherings.items() if not g.leaves})
         if not footer.rows or not (deep or scans or sampling):
             for each in scans:
                 each.finish()
-            return footer, _rows_of(task, gatherings), None
+            self.rows = _finish(gatherings)
+            return
         asked = task.uri, task.size, footer.tail, bool(scans), deep, sampling
         stated = footer.leaves
         try:
-            footer.leaves, rows, problem = DEEP.read(_only(file), *asked, ahead=False)
+            footer.leaves, rows, self.problem = DEEP.read(self._stored, *asked, ahead=False)
         except Exception as error:
             if not (deep or counted):  # the sample is a help
-                return footer, found, None
+                return
             if not isinstance(error, FileCorrupt):
                 raise
-            return footer, found, f"{error.code}: {error.message}"
+            self.problem = f"{error.code}: {error.message}"
+            return
         if tells:
-            footer.shown = spell(compare(stated, footer, problem))
-            problem = problem if deep or counted else None
-        # The rows of a sample are of no file.
-        held = {s: [{"file": task.file, **row} for row in r] for s, r in rows.items()}
-        return footer, found | held, problem
-
-    def _tells(self, task: FileTask, footer: Footer) -> bool:
-        """Whether the file's values are compared with what its writer states."""
-        if task.file not in self.telling or not doubts_about(footer.writer).provable:
-            return False
-        return footer.rows > self.reading.shown.get(footer.writer or "", -1)
-
-    def _columns(
-        self, task: FileTask, file: ReadFile
-    ) -> tuple[FileStatistics, dict[str, list[Row]]]:
-        """All indexes of a file without statistics of its own, from one pass over its values."""
-        read = self.formats[task.format].chunks
-        assert read is not None, f"{task.format} has no reader of columns"
-        if task.recipe is None:
-            raise FileAmbiguous(
-                f"{task.uri}: the table does not say how {task.format} files are read",
-                "declare the table in a metastore",
-            )
-        chunks = read(_only(file), task.uri, task.size, task.recipe)
-        facts = FileFacts(task.uri, task.size, None, chunks.leaves, False, lambda ranges: [])
-        footer, gatherings = ColumnScan(chunks, self._gatherings(facts)).run()
-        return footer, _rows_of(task, gatherings)
-
-    def _values(
-        self, task: FileTask, file: ReadFile
-    ) -> tuple[FileStatistics, dict[str, list[Row]]]:
-        """All indexes of a file that a child process reads, in one pass."""
-        definitions = [definition for _, definition in self.reading.kinds]
-        footer, found = READER.read(_only(file), task.uri, task.size, task.format, definitions)
-        if self.formats[task.format].by_position:
-            footer.leaves.append(width_leaf(len(footer.leaves)))
-        return footer, {s: [{"file": task.file, **row} for row in r] for s, r in found.items()}
+            footer.shown = spell(compare(stated, footer, self.problem))
+            self.problem = self.problem if deep or counted else None
+        self.rows |= rows
 
     @property
-    def _needs_data(self) -> bool:
-        return self.reading.nan == "scan" or bool(self.reading.kinds)
+    def _stored(self) -> Storage:
+        """The file as readers take it: they use ``read`` and ``read_ranges`` alone."""
+        return cast(Storage, self.file)
 
-    def _first(self, task: FileTask) -> Range | None:
-        """What is read first; None if the format's reader decides."""
-        format, sampling = self.formats[task.format], self.reading.sampling
-        if format.tail is None:
-            return (0, task.size) if task.size <= WHOLE else None
-        whole = format.tail
-        if format.index_kinds and self._needs_data:
-            whole = max(whole, self.small)
-        if self.small and format.index_kinds and sampling and sampling.takes(task.uri):
+    def _fetch_small(self) -> Job:
+        """Reads a small file whole; of another the format's reader decides."""
+        if self.task.size <= WHOLE:
+            yield Fetch(self.file, [(0, self.task.size)])
+
+    def _end(self, tail: int) -> Range:
+        """What is read first of a file with a footer."""
+        reading, task, whole = self.chunk.reading, self.task, tail
+        if reading.nan == "scan" or reading.kinds:
+            whole = max(whole, self.chunk.small)
+        if self.chunk.small and reading.sampling and reading.sampling.takes(task.uri):
             whole = max(whole, WHOLE)
-        return (0 if task.size <= whole else task.size - format.tail, task.size)
+        return (0 if task.size <= whole else task.size - tail, task.size)
 
-    def _statistics(self, task: FileTask, file: ReadFile) -> FileStatistics:
-        format = self.formats[task.format]
-        if task.format not in self.readers:
-            assert format.statistics is not None, f"{format.name} is not indexed"
-            self.readers[task.format] = format.statistics()
-        found = self.readers[task.format](_only(file), task.uri, task.size)
-        if format.by_position:
-            found.leaves.append(width_leaf(len(found.leaves)))
-        return found
+    def _tells(self, footer: Footer) -> bool:
+        """Whether the file's values are compared with what its writer states."""
+        if self.task.file not in self.chunk.telling or not doubts_about(footer.writer).provable:
+            return False
+        return footer.rows > self.chunk.reading.shown.get(footer.writer or "", -1)
 
-    def _facts(self, footer: Footer, task: FileTask, file: ReadFile) -> FileFacts:
-        tail = footer.tail
+    def _add_width(self) -> None:
+        if self.by_position:
+            self.statistics.leaves.append(width_leaf(len(self.statistics.leaves)))
+
+    def _facts(self, footer: Footer) -> FileFacts:
+        task, file, tail = self.task, self.file, footer.tail
         start = task.size - len(tail)
 
         def read_ranges(ranges: Sequence[Range]) -> list[bytes]:
@@ -482,24 +500,16 @@ class _Chunk:
 
     def _gatherings(self, facts: FileFacts) -> dict[str, Gathering]:
         found: dict[str, Gathering] = {}
-        for kind, definition in self.reading.kinds:
+        for kind, definition in self.chunk.reading.kinds:
             gathering = kind.gather(definition, facts)
             if gathering is not None:
                 found[definition.signature] = gathering
         return found
 
 
-def _rows_of(task: FileTask, gatherings: Mapping[str, Gathering]) -> dict[str, list[Row]]:
+def _finish(gatherings: Mapping[str, Gathering]) -> dict[str, list[Row]]:
     """The rows of a file, by the signature of their definition."""
-    return {
-        signature: [{"file": task.file, **row} for row in gathering.finish()]
-        for signature, gathering in gatherings.items()
-    }
-
-
-def _only(file: ReadFile) -> Storage:
-    """A file as readers take it: they use ``read`` and ``read_ranges`` of the storage alone."""
-    return cast(Storage, file)
+    return {signature: list(gathering.finish()) for signature, gathering in gatherings.items()}
 
 
 def _legible(reason: str) -> str:

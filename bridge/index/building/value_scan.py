@@ -2,7 +2,7 @@
 
 The bytes of a file may end the library that reads it, or state any amount of memory. The child
 gathers each index from the values and sends the finished rows. Parquet has its statistics in the
-footer, which the builder reads itself; see `FileFormat.values` for other formats.
+footer, which the builder reads itself; see `EntryBuilder.from_values` for other formats.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from bridge.formats.column_chunks import Batch
+from bridge.formats.column_chunks import Batch, ValueReader
 from bridge.formats.parquet.statistics import FooterReader
 from bridge.formats.physical_column import PhysicalColumn
-from bridge.formats.registry import file_format
 from bridge.formats.statistics import FileStatistics, LeafStatistics
 from bridge.index.building.sample import SIGNATURE, Sampling, sample_file
 from bridge.index.building.scan import leaf_scans, scan
@@ -31,14 +30,12 @@ FileValues = tuple[FileStatistics, dict[str, list[Row]]]
 
 
 def gather(
-    storage: Storage, uri: str, size: int, format: str, definitions: Sequence[KindDefinition]
+    storage: Storage, uri: str, size: int, read: ValueReader, definitions: Sequence[KindDefinition]
 ) -> FileValues:
     """The file's statistics, and its rows by the signature of their definition.
 
     Errors: those of the format's reader.
     """
-    read = file_format(format).values
-    assert read is not None, f"{format} passes no values on"
     sink = _Gatherings(uri, size, definitions)
     statistics = read(storage, uri, size, sink)
     return statistics, {s: [dict(row) for row in g.finish()] for s, g in sink.found.items()}

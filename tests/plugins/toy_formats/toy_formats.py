@@ -100,5 +100,5 @@ FORMAT = FileFormat(
     recognise=lambda head, tail: head.startswith(MARK) and tail.endswith(b"\n"),
     read_schema=read_schema,
     read_rows=read_rows,
-    statistics=lambda: read_statistics,
+    collect=lambda entry: entry.from_statistics(read_statistics),
 )

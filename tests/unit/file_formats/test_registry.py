@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from bridge.formats.file_format import EntryBuilder
 from bridge.formats.registry import (
     GROUP,
     file_format,
@@ -19,6 +20,7 @@ from bridge.formats.registry import (
     spell_formats,
 )
 from bridge.kernel.errors import UnsupportedTable
+from bridge.storage.reading.ahead import Job
 from bridge.storage.routed import open_storage
 from tests.support.wheels import write_wheel
 
@@ -65,6 +67,33 @@ def test_what_is_indexed_can_be_recognised_and_read_or_is_declared() -> None:
         if found.chunks is not None:
             continue
         assert found.recognise and found.read_schema and found.read_rows and found.begins
+
+
+class _Ways:
+    """What a format asks of the builder; implements `EntryBuilder`."""
+
+    def __init__(self, has_kinds: bool) -> None:
+        self.has_kinds = has_kinds
+        self.asked: list[str] = []
+
+    def __getattr__(self, name: str) -> Callable[..., Job]:
+        return lambda *readers: self._note(name)
+
+    def _note(self, name: str) -> Job:
+        self.asked.append(name)
+        yield from ()
+
+
+@pytest.mark.parametrize("has_kinds", [False, True])
+def test_each_format_makes_entries_in_one_way_that_serves_its_index_kinds(has_kinds: bool) -> None:
+    for name in {*indexed_formats(), "hudi_log"}:
+        found = file_format(name)
+        assert found.collect is not None
+        ways = _Ways(has_kinds)
+        assert list(found.collect(ways)) == []
+        (way,) = ways.asked
+        assert way in vars(EntryBuilder)
+        assert not (has_kinds and found.index_kinds and way == "from_statistics"), name
 
 
 def test_no_two_formats_share_classes_of_hive() -> None:

@@ -15,7 +15,6 @@ import pytest
 from bridge.expression.builders import eq
 from bridge.expression.nodes import BoundReference, Predicate
 from bridge.expression.statistics import ColumnStatistics
-from bridge.formats.registry import file_formats, indexed_formats
 from bridge.index.kinds.registry import kind
 from bridge.index.kinds.request import RequestedIndexes
 from bridge.index.reading.snapshot import IndexSnapshot
@@ -243,12 +242,6 @@ def test_damaged_files_have_no_entry(orc: Orc) -> None:
     assert {uri.rsplit("/", 1)[1] for uri, _ in report.failed} == {"cut", "text"}
     assert all("FILE_CORRUPT" in reason for _, reason in report.failed)
     assert orc.snapshot().trusted.tolist() == [False, True, False]
-
-
-def test_every_format_that_can_be_indexed_has_a_reader() -> None:
-    for name in indexed_formats():
-        known = file_formats()[name]
-        assert known.chunks or (known.statistics is not None and callable(known.statistics()))
 
 
 def test_a_directory_of_orc_files_is_a_table(tmp_path: Path) -> None:

@@ -13,8 +13,7 @@ import pytest
 
 from bridge.expression.nodes import AlwaysTrue
 from bridge.expression.parsing.text import parse_where
-from bridge.formats.parquet.statistics import Footer
-from bridge.formats.registry import file_formats
+from bridge.formats.parquet.statistics import FooterReader
 from bridge.index.building.sample import SIGNATURE, ColumnSample, Sampling, sample_file
 from bridge.kernel.types import (
     BIGINT,
@@ -310,10 +309,7 @@ def test_a_long_value_that_is_stored_once_does_not_fill_the_memory(
     path = tmp_path / "f.parquet"
     pq.write_table(pa.table({"s": text, "i": range(rows)}), path, store_schema=False)
     uri, size, storage = f"file://{path}", path.stat().st_size, open_storage()
-    reader = file_formats()["parquet"].statistics
-    assert reader is not None
-    footer = reader()(storage, uri, size)
-    assert isinstance(footer, Footer)
+    footer = FooterReader().read_file(storage, uri, size)
     found = {
         r["column"]: r for r in sample_file(Sampling(1.0, rows, limit), footer, storage, uri, size)
     }
