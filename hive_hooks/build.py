@@ -16,6 +16,9 @@ from pathlib import Path
 Progress = Callable[[str], None]
 
 PROJECT = Path(__file__).with_name("java")
+_HOME = Path(__file__).parent
+# Beside this package; in a wheel both names have an underscore in front.
+CLIENT = _HOME.with_name(_HOME.name.replace("hive_hooks", "jvm_client")) / "java"
 # Hive versions to compile against, the default first. 4.0.1 is tested in a HiveServer2.
 VERSIONS = ("4.0.1", "3.1.3", "2.3.10")
 _NOT_TO_INSTALL = ("-sources.jar", "-javadoc.jar", "-tests.jar")
@@ -59,6 +62,7 @@ def build(
                 "-B",
                 "-Dmaven.test.skip=true",
                 f"-Dhive.version={hive_version}",
+                f"-Dclient.sources={CLIENT}",
                 "package",
             ],
             cwd=project,

@@ -147,7 +147,8 @@ def _javac(
     progress("compiling against the server's own jars")
     classes = project / "target" / "classes"
     classes.mkdir(parents=True)
-    sources = sorted(str(path) for path in (project / "src/main/java").rglob("*.java"))
+    folders = ("src/main/java", "src/client/java")
+    sources = sorted(str(path) for each in folders for path in (project / each).rglob("*.java"))
     class_path = os.pathsep.join(str(jar) for jar in [*shared, *needed, hive])
     options = ["-proc:none", "-nowarn", "--release", str(chosen.java_release)]
     options += ["-d", str(classes), "-cp", class_path]

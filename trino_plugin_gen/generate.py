@@ -1,6 +1,7 @@
 """Makes a connector project from the template: overlays whole files, then renames whole tokens.
 
-Law: generating the default release under the default names gives the template byte for byte.
+Law: generating the default release under the default names gives the template byte for byte, and
+the sources that it shares with other JVM clients, which its pom then finds in the project itself.
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ from .versions import DEFAULT, FORMAT_PACKAGES, FULL_PACKAGES, target
 DEFAULT_PACKAGE = "io.skipbridge.trino"
 DEFAULT_NAME = "skipbridge"
 
+CLIENT_PACKAGE = "io.skipbridge.client"
+
 _HOME = Path(__file__).parent
+# Beside this package; in a wheel both names have an underscore in front.
+CLIENT = _HOME.with_name(_HOME.name.replace("trino_plugin_gen", "jvm_client")) / "java"
+_CLIENT_HERE = "src/client/java"
 _PACKAGE = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _FORMATS = re.compile(rb" *<!-- formats:.*?<!-- end of formats -->\n+", re.DOTALL)
@@ -35,7 +41,7 @@ def generate(
 
     Args:
         version: Trino release, one of `versions.supported()`.
-        package: Java package in place of `io.skipbridge.trino`.
+        package: Java package in place of `io.skipbridge.trino`; the shared sources move below it.
         connector_name: what `connector.name` of a catalog will say.
 
     Raises:
@@ -50,6 +56,7 @@ def generate(
             f"'{connector_name}' is not a name of lower-case letters, digits, - and _"
         )
     files = dict(_files(_HOME / "template"))
+    files |= {f"{_CLIENT_HERE}/{path}": data for path, data in _files(CLIENT)}
     for overlay in chosen.overlays:
         files |= _files(_HOME / "overlay" / overlay)
     if not chosen.formats:
@@ -87,20 +94,23 @@ def _without(packages: tuple[str, ...], files: dict[str, bytes]) -> dict[str, by
 def _rename(
     files: dict[str, bytes], package: str, connector_name: str
 ) -> Iterator[tuple[str, bytes]]:
-    old_folder = DEFAULT_PACKAGE.replace(".", "/")
-    new_folder = package.replace(".", "/")
+    client = CLIENT_PACKAGE if package == DEFAULT_PACKAGE else f"{package}.client"
+    packages = ((DEFAULT_PACKAGE, package), (CLIENT_PACKAGE, client))
     for path, data in files.items():
-        new = data
+        new, renamed = data, path
         if Path(path).suffix in _TEXT or "META-INF/services" in path:
-            new = _replace(new, DEFAULT_PACKAGE, package)
+            for before, after in packages:
+                new = _replace(new, before, after)
             if path.endswith("/ConnectorName.java"):
                 new = _replace(new, f'"{DEFAULT_NAME}"', f'"{connector_name}"')
             if Path(path).name == "pom.xml":
                 group = package.rpartition(".")[0]
                 new = _replace(new, "<groupId>io.skipbridge<", f"<groupId>{group}<")
                 new = _replace(new, f">trino-{DEFAULT_NAME}", f">trino-{connector_name}")
-        renamed = path.replace(old_folder + "/", new_folder + "/")
-        yield renamed.replace(DEFAULT_PACKAGE, package), new
+        for before, after in packages:
+            folders = before.replace(".", "/") + "/", after.replace(".", "/") + "/"
+            renamed = renamed.replace(*folders).replace(before, after)
+        yield renamed, new
 
 
 def _replace(data: bytes, old: str, new: str) -> bytes:
@@ -110,6 +120,11 @@ def _replace(data: bytes, old: str, new: str) -> bytes:
 def _pin(path: str, data: bytes, version: int) -> bytes:
     if Path(path).name != "pom.xml":
         return data
+    data = re.sub(
+        rb"<client\.sources>.*</client\.sources>",
+        f"<client.sources>{_CLIENT_HERE}</client.sources>".encode(),
+        data,
+    )
     return re.sub(
         rb"<trino\.version>\d+</trino\.version>",
         f"<trino.version>{version}</trino.version>".encode(),

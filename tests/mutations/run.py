@@ -20,7 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).parents[2]
-_COPIED = ("bridge", "skipbridge_geo", "tests", "trino_plugin_gen", "hive_hooks", "docs")
+_COPIED = (
+    "bridge",
+    "skipbridge_geo",
+    "tests",
+    "trino_plugin_gen",
+    "hive_hooks",
+    "jvm_client",
+    "docs",
+)
 _COPIED_FILES = ("pyproject.toml", "README.md")
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "target", ".hypothesis", "build")
 

@@ -65,7 +65,8 @@ def digest_of(folder: str, words: Iterable[str] = ()) -> str:
 def _place(folder: str, words: tuple[str, ...], release: int) -> Path:
     javac = find_jdk(release).home / "bin" / "javac"
     said = subprocess.run([javac, "-version"], capture_output=True, text=True, check=True)
-    place = cache_directory() / "built" / f"{words[0]}-{digest_of(folder, (*words, said.stdout))}"
+    sources = digest_of(folder, (*words, said.stdout, digest_of("jvm_client")))
+    place = cache_directory() / "built" / f"{words[0]}-{sources}"
     if place.exists():
         place.touch()
     elif place.parent.exists():

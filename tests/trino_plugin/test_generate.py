@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from bridge.servers.java import find_jdk
 from bridge.trino.plugin import PluginBuildFailed, build_plugin
 from trino_plugin_gen.build import BuildFailed, build
-from trino_plugin_gen.generate import InvalidName, generate, write
+from trino_plugin_gen.generate import CLIENT, InvalidName, generate, write
 from trino_plugin_gen.versions import (
     DEFAULT,
     HIVE_CLASSES,
@@ -24,20 +26,38 @@ ROOT = Path(__file__).parents[2]
 TEMPLATE = ROOT / "trino_plugin_gen" / "template"
 
 
-def test_the_default_is_the_template_byte_for_byte() -> None:
+def test_the_default_is_the_template_and_the_shared_sources_byte_for_byte() -> None:
     files = generate(DEFAULT)
     on_disk = {
         path.relative_to(TEMPLATE).as_posix(): path.read_bytes()
         for path in TEMPLATE.rglob("*")
         if path.is_file() and "target" not in path.relative_to(TEMPLATE).parts
     }
-    assert files == on_disk
+    shared = {
+        f"src/client/java/{path.relative_to(CLIENT).as_posix()}": path.read_bytes()
+        for path in CLIENT.rglob("*.java")
+    }
+    assert len(shared) >= 7
+    there = b"${project.basedir}/../../jvm_client/java"
+    assert on_disk["pom.xml"].count(there) == 1
+    on_disk["pom.xml"] = on_disk["pom.xml"].replace(there, b"src/client/java")
+    assert files == on_disk | shared
+
+
+def test_the_shared_sources_need_nothing_but_java_8(tmp_path: Path) -> None:
+    """Hive 2.3 runs on Java 8, and any client on the JVM may take them as they are."""
+    sources = sorted(map(str, CLIENT.rglob("*.java")))
+    javac = find_jdk(17, 24).home / "bin" / "javac"
+    options = ["--release", "8", "-Xlint:-options", "-cp", str(tmp_path), "-d", str(tmp_path)]
+    done = subprocess.run([javac, *options, *sources], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("version", supported())
 def test_a_renamed_project_has_none_of_the_old_names(version: int) -> None:
     files = generate(version, package="com.example.skip", connector_name="fastfiles")
     assert "src/main/java/com/example/skip/BridgePlugin.java" in files
+    assert "src/client/java/com/example/skip/client/BinaryReader.java" in files
     services = files["src/main/resources/META-INF/services/io.trino.spi.Plugin"]
     assert services == b"com.example.skip.BridgePlugin\n"
     for path, data in files.items():

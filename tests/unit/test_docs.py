@@ -18,7 +18,7 @@ from bridge.app.cli.main import cli
 from bridge.kernel.errors import all_errors
 
 ROOT = Path(__file__).parents[2]
-PLACES = ("bridge", "docs", "docker", "hive_hooks", "tests", "trino_plugin_gen")
+PLACES = ("bridge", "docs", "docker", "hive_hooks", "jvm_client", "tests", "trino_plugin_gen")
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
 SUFFIXES = {".py", ".java", ".md", ".thrift", ".yaml", ".j2", ""}
 

@@ -179,7 +179,15 @@ def test_every_variable_that_the_code_names_is_known() -> None:
 
     root = Path(config.__file__).parents[2]
     known = {variable_of(o.key) for o in OPTIONS} | set(config._OTHER_VARIABLES)
-    places = ("bridge", "docs", "trino_plugin_gen", "hive_hooks", "docker", "tests/benchmark")
+    places = (
+        "bridge",
+        "docs",
+        "trino_plugin_gen",
+        "hive_hooks",
+        "jvm_client",
+        "docker",
+        "tests/benchmark",
+    )
     texts = [p for place in places for p in (root / place).rglob("*") if p.is_file()]
     texts += [root / "README.md", root / "Makefile", root / "tests" / "conftest.py"]
     for path in texts:

@@ -1,6 +1,6 @@
 package io.skipbridge.hive;
 
-import io.skipbridge.hive.predicate.JsonText;
+import io.skipbridge.client.JsonText;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hive.ql.exec.Operator;
 import org.apache.hadoop.hive.ql.exec.TableScanOperator;

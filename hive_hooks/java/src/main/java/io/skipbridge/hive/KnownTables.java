@@ -1,9 +1,9 @@
 package io.skipbridge.hive;
 
+import io.skipbridge.client.ProtocolException;
 import io.skipbridge.hive.wire.IndexedTables;
 import io.skipbridge.hive.wire.PlannerClient;
 import io.skipbridge.hive.wire.PlannerFailure;
-import io.skipbridge.hive.wire.ProtocolException;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hive.ql.plan.PartitionDesc;

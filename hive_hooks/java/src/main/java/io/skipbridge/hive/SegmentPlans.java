@@ -1,5 +1,7 @@
 package io.skipbridge.hive;
 
+import io.skipbridge.client.ChosenSegments;
+import io.skipbridge.client.ProtocolException;
 import io.skipbridge.hive.predicate.ScanFilter;
 import io.skipbridge.hive.segments.Columns;
 import io.skipbridge.hive.wire.FileBatch;
@@ -8,7 +10,6 @@ import io.skipbridge.hive.wire.FileRequest;
 import io.skipbridge.hive.wire.PlannedFile;
 import io.skipbridge.hive.wire.PlannerClient;
 import io.skipbridge.hive.wire.PlannerFailure;
-import io.skipbridge.hive.wire.ProtocolException;
 import io.skipbridge.hive.wire.TableVersion;
 import org.apache.hadoop.hive.serde2.ColumnProjectionUtils;
 import org.apache.hadoop.hive.serde2.typeinfo.TypeInfoUtils;
@@ -21,6 +22,7 @@ import java.net.InetSocketAddress;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 
 /** Asks the planner which files a scan of a table of segments reads. Every failure is the query's: nobody else knows the files. */
 final class SegmentPlans
@@ -32,12 +34,22 @@ final class SegmentPlans
 
     private SegmentPlans() {}
 
+    private static String chosenSegments(String setting, String table)
+    {
+        try {
+            return ChosenSegments.parse(setting).getOrDefault(table.toLowerCase(Locale.ENGLISH), "");
+        }
+        catch (IllegalArgumentException e) {
+            throw new IllegalArgumentException(Settings.SEGMENTS + ": " + e.getMessage(), e);
+        }
+    }
+
     /** The files of each split. */
     static List<List<PlannedFile>> files(JobConf job, String table, Columns columns)
             throws IOException
     {
         int dot = table.indexOf('.');
-        String chosen = ChosenSegments.of(job.get(SegmentStorageHandler.CHOSEN, ""), table);
+        String chosen = chosenSegments(job.get(SegmentStorageHandler.CHOSEN, ""), table);
         String version = chosen.isEmpty() ? "" : ";segments=" + chosen;
         FileRequest request = new FileRequest(
                 table.substring(0, dot),

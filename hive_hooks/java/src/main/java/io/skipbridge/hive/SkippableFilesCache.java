@@ -1,10 +1,10 @@
 package io.skipbridge.hive;
 
+import io.skipbridge.client.ProtocolException;
 import io.skipbridge.hive.predicate.ScanFilter;
 import io.skipbridge.hive.wire.FileRequest;
 import io.skipbridge.hive.wire.PlannerClient;
 import io.skipbridge.hive.wire.PlannerFailure;
-import io.skipbridge.hive.wire.ProtocolException;
 import io.skipbridge.hive.wire.SkippableFiles;
 import org.apache.hadoop.hive.serde2.ColumnProjectionUtils;
 import org.apache.hadoop.mapred.JobConf;

@@ -1,15 +1,19 @@
 package io.skipbridge.trino;
 
 import io.airlift.units.Duration;
+import io.skipbridge.client.ChosenSegments;
+import io.trino.spi.TrinoException;
 import io.trino.spi.connector.ConnectorSession;
 import io.trino.spi.connector.SchemaTableName;
 import io.trino.spi.session.PropertyMetadata;
 
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
 
 import static io.trino.plugin.base.session.PropertyMetadataUtil.durationProperty;
+import static io.trino.spi.StandardErrorCode.INVALID_SESSION_PROPERTY;
 import static io.trino.spi.session.PropertyMetadata.booleanProperty;
 import static io.trino.spi.session.PropertyMetadata.stringProperty;
 
@@ -39,7 +43,7 @@ public final class BridgeSession
                 durationProperty(METADATA_WAIT, "Longest wait for the planner's statistics while a query is planned", Duration.valueOf("2s"), false),
                 booleanProperty(STATISTICS_ENABLED, "Give the optimiser table and column statistics", true, false),
                 booleanProperty(READ_OPTIMIZED, "Read only the base files of merge-on-read tables, without what their logs changed", false, false),
-                stringProperty(SEGMENTS, "Read only these segments of tables of segments, such as db.t:3,5;db.u:0.1", "", ChosenSegments::parse, false));
+                stringProperty(SEGMENTS, "Read only these segments of tables of segments, such as db.t:3,5;db.u:0.1", "", BridgeSession::chosenSegments, false));
     }
 
     public static boolean pruningEnabled(ConnectorSession session)
@@ -80,7 +84,17 @@ public final class BridgeSession
     /** The segments of a table that are read, separated by commas; empty: all. */
     public static Optional<String> segments(ConnectorSession session, SchemaTableName table)
     {
-        return ChosenSegments.of(session.getProperty(SEGMENTS, String.class), table);
+        return Optional.ofNullable(chosenSegments(session.getProperty(SEGMENTS, String.class)).get(table.toString()));
+    }
+
+    static Map<String, String> chosenSegments(String text)
+    {
+        try {
+            return ChosenSegments.parse(text);
+        }
+        catch (IllegalArgumentException e) {
+            throw new TrinoException(INVALID_SESSION_PROPERTY, e.getMessage(), e);
+        }
     }
 
     public static OptionalLong dynamicFilterWaitMillis(ConnectorSession session)

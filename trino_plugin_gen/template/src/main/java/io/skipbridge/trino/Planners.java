@@ -1,9 +1,9 @@
 package io.skipbridge.trino;
 
+import io.skipbridge.client.ProtocolException;
 import io.skipbridge.trino.wire.BridgeFailure;
 import io.skipbridge.trino.wire.PlannerAddress;
 import io.skipbridge.trino.wire.PlannerClient;
-import io.skipbridge.trino.wire.ProtocolException;
 import io.trino.spi.TrinoException;
 
 import java.io.Closeable;

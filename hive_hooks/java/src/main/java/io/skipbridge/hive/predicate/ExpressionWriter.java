@@ -1,5 +1,6 @@
 package io.skipbridge.hive.predicate;
 
+import io.skipbridge.client.JsonText;
 import org.apache.hadoop.hive.common.type.HiveChar;
 import org.apache.hadoop.hive.common.type.HiveVarchar;
 import org.apache.hadoop.hive.ql.plan.ExprNodeColumnDesc;

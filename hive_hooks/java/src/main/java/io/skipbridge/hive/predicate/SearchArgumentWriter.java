@@ -1,5 +1,6 @@
 package io.skipbridge.hive.predicate;
 
+import io.skipbridge.client.JsonText;
 import org.apache.hadoop.hive.ql.io.sarg.ExpressionTree;
 import org.apache.hadoop.hive.ql.io.sarg.PredicateLeaf;
 import org.apache.hadoop.hive.ql.io.sarg.SearchArgument;

@@ -1,5 +1,6 @@
 package io.skipbridge.hive.segments;
 
+import io.skipbridge.client.TypedCsvProperties;
 import org.apache.hadoop.hive.common.type.HiveDecimal;
 import org.apache.hadoop.hive.serde2.objectinspector.ObjectInspector;
 import org.apache.hadoop.hive.serde2.objectinspector.primitive.PrimitiveObjectInspectorFactory;
@@ -52,7 +53,7 @@ final class TextCast
             throw new IOException("TYPE_MISMATCH: " + path + ": the column " + column + " is declared as " + type + ", to which no text is cast");
         }
         String kind = type.getTypeName();
-        String pattern = kind.equals("date") ? "skipbridge.date_format" : kind.equals("timestamp") ? "timestamp.formats" : "";
+        String pattern = kind.equals("date") ? TypedCsvProperties.DATE_FORMAT : kind.equals("timestamp") ? TypedCsvProperties.TIMESTAMP_FORMATS : "";
         if (properties.containsKey(pattern)) {
             throw new IOException("UNSUPPORTED_FORMAT: " + path + ": Hive does not read the column " + column + " of type " + kind + " by a pattern of its own -> read it with Trino");
         }

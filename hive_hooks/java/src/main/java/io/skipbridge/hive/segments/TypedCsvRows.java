@@ -1,5 +1,7 @@
 package io.skipbridge.hive.segments;
 
+import io.skipbridge.client.CsvFields;
+import io.skipbridge.client.TypedCsvProperties;
 import io.skipbridge.hive.wire.PlannedFile;
 import io.skipbridge.hive.wire.ReaderSpec;
 import org.apache.hadoop.fs.Path;
@@ -10,17 +12,12 @@ import org.apache.hadoop.io.Writable;
 import org.apache.hadoop.mapred.TextInputFormat;
 
 import java.io.IOException;
-import java.util.Arrays;
 import java.util.List;
-import java.util.Map;
 
 /** CSV with types: each field is cast from its text as skipbridge's Trino connector casts it. Columns are found by the names of the fields. */
 final class TypedCsvRows
         implements FactRows
 {
-    private static final String CAST = "skipbridge.cast";
-    private static final String FIELDS = "skipbridge.csv.fields";
-
     private final Records records;
     private final CsvFields parser;
     private final String nulls;
@@ -34,11 +31,11 @@ final class TypedCsvRows
     TypedCsvRows(FactScan scan, PlannedFile file, Path path)
             throws IOException
     {
-        Map<String, String> properties = file.reader().properties();
-        List<String> fields = Arrays.asList(properties.getOrDefault(FIELDS, "").split(","));
-        parser = new CsvFields(character(properties, "separatorChar", ','), character(properties, "quoteChar", '"'), character(properties, "escapeChar", '\\'));
-        nulls = properties.get("serialization.null.format");
-        fails = properties.get(CAST).equals("fail");
+        TypedCsvProperties properties = new TypedCsvProperties(file.reader().properties());
+        List<String> fields = properties.fields();
+        parser = properties.parser();
+        nulls = properties.nulls();
+        fails = properties.fails();
         wanted = scan.wanted();
         columns = scan.columns();
         places = new int[wanted.size()];
@@ -47,7 +44,7 @@ final class TypedCsvRows
         for (int i = 0; i < places.length; i++) {
             int column = wanted.get(i);
             places[i] = fields.indexOf(columns.name(column));
-            casts[i] = TextCast.to(columns.type(column), properties, file.path(), columns.name(column));
+            casts[i] = TextCast.to(columns.type(column), file.reader().properties(), file.path(), columns.name(column));
             ObjectInspector inspector = columns.inspector(column);
             converters[i] = ObjectInspectorConverters.getConverter(casts[i].inspector(), inspector);
         }
@@ -57,13 +54,7 @@ final class TypedCsvRows
     /** Whether the planner asks for casts. */
     static boolean reads(ReaderSpec reader)
     {
-        return reader.properties().containsKey(CAST);
-    }
-
-    private static char character(Map<String, String> properties, String name, char otherwise)
-    {
-        String text = properties.getOrDefault(name, "");
-        return text.isEmpty() ? otherwise : text.charAt(0);
+        return TypedCsvProperties.areOf(reader.properties());
     }
 
     @Override
@@ -97,10 +88,8 @@ final class TypedCsvRows
         }
         catch (RuntimeException e) {
             if (fails) {
-                String shown = text.length() <= 60 ? text : text.substring(0, 60) + "...";
                 int column = wanted.get(i);
-                throw records.broken(new IOException(
-                        String.format("the value '%s' of the column %s cannot be cast to %s", shown, columns.name(column), columns.type(column)), e));
+                throw records.broken(new IOException(TypedCsvProperties.problem(text, columns.name(column), columns.type(column)), e));
             }
             return null;
         }

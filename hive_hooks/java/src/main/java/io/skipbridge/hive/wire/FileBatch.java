@@ -1,5 +1,9 @@
 package io.skipbridge.hive.wire;
 
+import io.skipbridge.client.BinaryReader;
+import io.skipbridge.client.ProtocolException;
+import io.skipbridge.client.WireType;
+
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
@@ -20,7 +24,7 @@ public final class FileBatch
         this.splits = splits;
     }
 
-    static FileBatch read(FrameReader reader)
+    static FileBatch read(BinaryReader reader)
     {
         long nextToken = 0;
         boolean finished = false;
@@ -33,32 +37,32 @@ public final class FileBatch
         for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
             switch (id) {
                 case 1:
-                    nextToken = reader.is(FrameReader.I64) ? reader.i64() : nextToken;
+                    nextToken = reader.is(WireType.I64) ? reader.i64() : nextToken;
                     break;
                 case 2:
-                    finished = reader.is(FrameReader.BOOL) ? reader.bool() : finished;
+                    finished = reader.is(WireType.BOOL) ? reader.bool() : finished;
                     break;
                 case 3:
-                    splitCount = reader.is(FrameReader.I32) ? reader.i32() : splitCount;
+                    splitCount = reader.is(WireType.I32) ? reader.i32() : splitCount;
                     break;
                 case 4:
-                    fileCount = reader.is(FrameReader.I32) ? reader.i32() : fileCount;
+                    fileCount = reader.is(WireType.I32) ? reader.i32() : fileCount;
                     break;
                 case 5:
-                    for (int left = reader.is(FrameReader.LIST) ? reader.structs() : 0; left > 0; left--) {
+                    for (int left = reader.is(WireType.LIST) ? reader.list(WireType.STRUCT) : 0; left > 0; left--) {
                         partitions.add(partition(reader));
                     }
                     break;
                 case 6:
-                    payload = reader.is(FrameReader.STRING) ? reader.binary() : payload;
+                    payload = reader.is(WireType.STRING) ? reader.binary() : payload;
                     break;
                 case 8:
-                    for (int left = reader.is(FrameReader.LIST) ? reader.structs() : 0; left > 0; left--) {
+                    for (int left = reader.is(WireType.LIST) ? reader.list(WireType.STRUCT) : 0; left > 0; left--) {
                         readers.add(ReaderSpec.read(reader));
                     }
                     break;
                 case 9:
-                    logCount = reader.is(FrameReader.I32) ? reader.i32() : logCount;
+                    logCount = reader.is(WireType.I32) ? reader.i32() : logCount;
                     break;
                 default:
                     reader.skip();
@@ -71,12 +75,12 @@ public final class FileBatch
     }
 
     /** The name of a partition, which holds its values. */
-    private static String partition(FrameReader reader)
+    private static String partition(BinaryReader reader)
     {
         String name = "";
         for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
             if (id == 1) {
-                name = reader.is(FrameReader.STRING) ? reader.string() : name;
+                name = reader.is(WireType.STRING) ? reader.string() : name;
             }
             else {
                 reader.skip();

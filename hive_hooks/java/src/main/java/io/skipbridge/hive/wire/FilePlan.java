@@ -1,5 +1,9 @@
 package io.skipbridge.hive.wire;
 
+import io.skipbridge.client.BinaryReader;
+import io.skipbridge.client.ProtocolException;
+import io.skipbridge.client.WireType;
+
 /** An open plan of a scan. */
 public final class FilePlan
 {
@@ -16,7 +20,7 @@ public final class FilePlan
         this.first = first;
     }
 
-    static FilePlan read(FrameReader reader)
+    static FilePlan read(BinaryReader reader)
     {
         String handle = "";
         String endpoint = "";
@@ -26,19 +30,19 @@ public final class FilePlan
         for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
             switch (id) {
                 case 1:
-                    handle = reader.is(FrameReader.STRING) ? reader.string() : handle;
+                    handle = reader.is(WireType.STRING) ? reader.string() : handle;
                     break;
                 case 2:
-                    endpoint = reader.is(FrameReader.STRING) ? reader.string() : endpoint;
+                    endpoint = reader.is(WireType.STRING) ? reader.string() : endpoint;
                     break;
                 case 3:
-                    generation = reader.is(FrameReader.I64) ? reader.i64() : generation;
+                    generation = reader.is(WireType.I64) ? reader.i64() : generation;
                     break;
                 case 7:
-                    rowFilter = reader.is(FrameReader.STRING) ? reader.string() : rowFilter;
+                    rowFilter = reader.is(WireType.STRING) ? reader.string() : rowFilter;
                     break;
                 case 10:
-                    first = reader.is(FrameReader.STRUCT) ? FileBatch.read(reader) : first;
+                    first = reader.is(WireType.STRUCT) ? FileBatch.read(reader) : first;
                     break;
                 default:
                     reader.skip();

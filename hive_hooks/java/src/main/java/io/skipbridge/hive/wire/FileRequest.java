@@ -1,5 +1,7 @@
 package io.skipbridge.hive.wire;
 
+import io.skipbridge.client.BinaryWriter;
+
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -94,7 +96,7 @@ public final class FileRequest
     }
 
     /** @param firstSplits how many splits the answer may bring at once; 0 where none are asked for */
-    void write(FrameWriter writer, int firstSplits)
+    void write(BinaryWriter writer, int firstSplits)
     {
         writer.stringField(1, schema);
         writer.stringField(2, table);

@@ -1,5 +1,8 @@
 package io.skipbridge.hive.wire;
 
+import io.skipbridge.client.BinaryReader;
+import io.skipbridge.client.WireType;
+
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
@@ -18,7 +21,7 @@ public final class IndexedTables
         this.undecided = undecided;
     }
 
-    static IndexedTables read(FrameReader reader)
+    static IndexedTables read(BinaryReader reader)
     {
         int protocol = -1;
         Map<String, String> locations = Collections.emptyMap();
@@ -27,22 +30,22 @@ public final class IndexedTables
         for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
             switch (id) {
                 case 1:
-                    protocol = reader.is(FrameReader.I32) ? reader.i32() : protocol;
+                    protocol = reader.is(WireType.I32) ? reader.i32() : protocol;
                     break;
                 case 2:
-                    locations = reader.is(FrameReader.MAP) ? reader.stringMap() : locations;
+                    locations = reader.is(WireType.MAP) ? reader.stringMap() : locations;
                     break;
                 case 3:
-                    inputFormats = reader.is(FrameReader.MAP) ? reader.stringMap() : inputFormats;
+                    inputFormats = reader.is(WireType.MAP) ? reader.stringMap() : inputFormats;
                     break;
                 case 4:
-                    undecided = reader.is(FrameReader.LIST) ? reader.strings() : undecided;
+                    undecided = reader.is(WireType.LIST) ? reader.strings() : undecided;
                     break;
                 default:
                     reader.skip();
             }
         }
-        ProtocolException.require(protocol);
+        PlannerClient.requireProtocol(protocol);
         return new IndexedTables(locations, inputFormats, undecided);
     }
 

@@ -1,11 +1,17 @@
 package io.skipbridge.hive.wire;
 
+import io.skipbridge.client.BinaryReader;
+import io.skipbridge.client.BinaryWriter;
+import io.skipbridge.client.ProtocolException;
+import io.skipbridge.client.WireType;
+
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.io.InterruptedIOException;
 import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.net.SocketTimeoutException;
+import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
@@ -26,6 +32,8 @@ public final class PlannerClient
     /** The planner cuts an answer about files to it. */
     static final int MAX_ANSWER = 32 << 20;
     private static final int MAX_REQUEST = 16 << 20;
+    /** Of a list or a map in an answer. */
+    static final int MOST_ELEMENTS = 100_000;
     private static final int MOST_CALLS = 256;
     private static final Semaphore CALLS = new Semaphore(MOST_CALLS);
     private static final int MOST_SPLITS = 5_000;
@@ -74,7 +82,7 @@ public final class PlannerClient
         return call(
                 "list_skippable_files",
                 writer -> {
-                    writer.structField(1);
+                    writer.field(WireType.STRUCT, 1);
                     request.write(writer, 0);
                 },
                 SkippableFiles::read);
@@ -134,7 +142,7 @@ public final class PlannerClient
         return call(
                 "plan",
                 writer -> {
-                    writer.structField(1);
+                    writer.field(WireType.STRUCT, 1);
                     request.write(writer, MOST_SPLITS);
                 },
                 FilePlan::read);
@@ -173,14 +181,23 @@ public final class PlannerClient
         call("close_plan", writer -> writer.stringField(1, handle), null);
     }
 
-    private <T> T call(String method, Consumer<FrameWriter> arguments, Function<FrameReader, T> answer)
+    /** Refuses an answer of another protocol. */
+    static void requireProtocol(int protocol)
+    {
+        if (protocol != PROTOCOL) {
+            throw new ProtocolException("the planner speaks protocol " + protocol + ", these hooks speak " + PROTOCOL);
+        }
+    }
+
+    private <T> T call(String method, Consumer<BinaryWriter> arguments, Function<BinaryReader, T> answer)
             throws IOException, PlannerFailure
     {
         int number = sequence.incrementAndGet();
-        FrameWriter writer = new FrameWriter(method, number);
+        BinaryWriter writer = new BinaryWriter();
+        writer.message(method, number);
         arguments.accept(writer);
         writer.stop();
-        return read(method, new FrameReader(exchange(writer.frame())), number, answer);
+        return read(method, new BinaryReader(ByteBuffer.wrap(exchange(writer.frame())), MOST_ELEMENTS), number, answer);
     }
 
     /**
@@ -284,7 +301,7 @@ public final class PlannerClient
     }
 
     /** @param answer reads what the method returns; null if it returns nothing */
-    private static <T> T read(String method, FrameReader reader, int number, Function<FrameReader, T> answer)
+    private static <T> T read(String method, BinaryReader reader, int number, Function<BinaryReader, T> answer)
             throws PlannerFailure
     {
         int kind = reader.message(method, number);
@@ -296,10 +313,10 @@ public final class PlannerClient
         }
         T found = null;
         for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
-            if (id == 0 && answer != null && reader.is(FrameReader.STRUCT)) {
+            if (id == 0 && answer != null && reader.is(WireType.STRUCT)) {
                 found = answer.apply(reader);
             }
-            else if (id == 1 && reader.is(FrameReader.STRUCT)) {
+            else if (id == 1 && reader.is(WireType.STRUCT)) {
                 PlannerFailure failure = PlannerFailure.read(reader);
                 if (failure.code().equals("PROTOCOL_MISMATCH")) {
                     throw new ProtocolException(failure.getMessage());

@@ -1,5 +1,8 @@
 package io.skipbridge.hive.wire;
 
+import io.skipbridge.client.BinaryReader;
+import io.skipbridge.client.WireType;
+
 /** An error reported by the planner, with its code. */
 public final class PlannerFailure
         extends Exception
@@ -18,14 +21,14 @@ public final class PlannerFailure
         this.remedy = remedy;
     }
 
-    static PlannerFailure read(FrameReader reader)
+    static PlannerFailure read(BinaryReader reader)
     {
         String[] texts = {"", "INTERNAL", "INTERNAL_ERROR", "", ""};
         for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
             if (id < 1 || id >= texts.length) {
                 reader.skip();
             }
-            else if (reader.is(FrameReader.STRING)) {
+            else if (reader.is(WireType.STRING)) {
                 texts[id] = reader.string();
             }
         }

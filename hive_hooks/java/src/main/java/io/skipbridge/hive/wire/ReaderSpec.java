@@ -1,5 +1,8 @@
 package io.skipbridge.hive.wire;
 
+import io.skipbridge.client.BinaryReader;
+import io.skipbridge.client.WireType;
+
 import java.util.Collections;
 import java.util.Map;
 
@@ -15,17 +18,17 @@ public final class ReaderSpec
         this.properties = properties;
     }
 
-    static ReaderSpec read(FrameReader reader)
+    static ReaderSpec read(BinaryReader reader)
     {
         String format = "";
         Map<String, String> properties = Collections.emptyMap();
         for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
             switch (id) {
                 case 1:
-                    format = reader.is(FrameReader.STRING) ? reader.string() : format;
+                    format = reader.is(WireType.STRING) ? reader.string() : format;
                     break;
                 case 2:
-                    properties = reader.is(FrameReader.MAP) ? reader.stringMap() : properties;
+                    properties = reader.is(WireType.MAP) ? reader.stringMap() : properties;
                     break;
                 default:
                     reader.skip();

@@ -1,5 +1,9 @@
 package io.skipbridge.hive.wire;
 
+import io.skipbridge.client.BinaryReader;
+import io.skipbridge.client.ProtocolException;
+import io.skipbridge.client.WireType;
+
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
@@ -40,7 +44,7 @@ public final class SkippableFiles
         return new SkippableFiles(-1, 0, Collections.emptyMap(), Collections.emptyList(), Collections.emptyMap(), 0);
     }
 
-    static SkippableFiles read(FrameReader reader)
+    static SkippableFiles read(BinaryReader reader)
     {
         int protocol = -1;
         long generation = -1;
@@ -54,37 +58,37 @@ public final class SkippableFiles
         for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
             switch (id) {
                 case 1:
-                    protocol = reader.is(FrameReader.I32) ? reader.i32() : protocol;
+                    protocol = reader.is(WireType.I32) ? reader.i32() : protocol;
                     break;
                 case 2:
-                    generation = reader.is(FrameReader.I64) ? reader.i64() : generation;
+                    generation = reader.is(WireType.I64) ? reader.i64() : generation;
                     break;
                 case 4:
-                    known = reader.is(FrameReader.I64) ? reader.i64() : known;
+                    known = reader.is(WireType.I64) ? reader.i64() : known;
                     break;
                 case 5:
-                    count = reader.is(FrameReader.I64) ? reader.i64() : count;
+                    count = reader.is(WireType.I64) ? reader.i64() : count;
                     break;
                 case 6:
-                    root = reader.is(FrameReader.STRING) ? reader.string() : root;
+                    root = reader.is(WireType.STRING) ? reader.string() : root;
                     break;
                 case 7:
-                    files = reader.is(FrameReader.STRING) ? reader.binary() : files;
+                    files = reader.is(WireType.STRING) ? reader.binary() : files;
                     break;
                 case 9:
-                    notes = reader.is(FrameReader.LIST) ? reader.strings() : notes;
+                    notes = reader.is(WireType.LIST) ? reader.strings() : notes;
                     break;
                 case 10:
-                    byIndex = reader.is(FrameReader.MAP) ? reader.longs() : byIndex;
+                    byIndex = reader.is(WireType.MAP) ? reader.longMap() : byIndex;
                     break;
                 case 11:
-                    unnamed = reader.is(FrameReader.I64) ? reader.i64() : unnamed;
+                    unnamed = reader.is(WireType.I64) ? reader.i64() : unnamed;
                     break;
                 default:
                     reader.skip();
             }
         }
-        ProtocolException.require(protocol);
+        PlannerClient.requireProtocol(protocol);
         return new SkippableFiles(generation, known, unpack(root, files, count), notes, byIndex, unnamed);
     }
 

@@ -1,5 +1,8 @@
 package io.skipbridge.hive.wire;
 
+import io.skipbridge.client.BinaryReader;
+import io.skipbridge.client.WireType;
+
 import java.util.LinkedHashMap;
 import java.util.Map;
 
@@ -15,19 +18,19 @@ public final class TableVersion
         this.snapshotId = snapshotId;
     }
 
-    static TableVersion read(FrameReader reader)
+    static TableVersion read(BinaryReader reader)
     {
         Map<String, String> columns = new LinkedHashMap<>();
         String snapshotId = "";
         for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
             switch (id) {
                 case 3:
-                    for (int left = reader.is(FrameReader.LIST) ? reader.structs() : 0; left > 0; left--) {
+                    for (int left = reader.is(WireType.LIST) ? reader.list(WireType.STRUCT) : 0; left > 0; left--) {
                         column(reader, columns);
                     }
                     break;
                 case 10:
-                    snapshotId = reader.is(FrameReader.STRING) ? reader.string() : snapshotId;
+                    snapshotId = reader.is(WireType.STRING) ? reader.string() : snapshotId;
                     break;
                 default:
                     reader.skip();
@@ -36,17 +39,17 @@ public final class TableVersion
         return new TableVersion(columns, snapshotId);
     }
 
-    private static void column(FrameReader reader, Map<String, String> columns)
+    private static void column(BinaryReader reader, Map<String, String> columns)
     {
         String name = "";
         String hiveType = "";
         for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
             switch (id) {
                 case 1:
-                    name = reader.is(FrameReader.STRING) ? reader.string() : name;
+                    name = reader.is(WireType.STRING) ? reader.string() : name;
                     break;
                 case 2:
-                    hiveType = reader.is(FrameReader.STRING) ? reader.string() : hiveType;
+                    hiveType = reader.is(WireType.STRING) ? reader.string() : hiveType;
                     break;
                 default:
                     reader.skip();

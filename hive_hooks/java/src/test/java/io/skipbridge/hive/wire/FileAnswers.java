@@ -1,5 +1,8 @@
 package io.skipbridge.hive.wire;
 
+import io.skipbridge.client.BinaryReader;
+import io.skipbridge.client.WireType;
+
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
@@ -18,7 +21,7 @@ public final class FileAnswers
 
     static SkippableFiles read(byte[] struct)
     {
-        return SkippableFiles.read(new FrameReader(struct));
+        return SkippableFiles.read(new BinaryReader(ByteBuffer.wrap(struct), PlannerClient.MOST_ELEMENTS));
     }
 
     /** Files with sizes 10, 11 ... and times 100, 101 ... */
@@ -45,14 +48,14 @@ public final class FileAnswers
     {
         byte[] text = root.getBytes(StandardCharsets.UTF_8);
         ByteBuffer struct = ByteBuffer.allocate(64 + text.length + files.length);
-        struct.put(FrameReader.I32).putShort((short) 1).putInt(protocol);
-        struct.put(FrameReader.I64).putShort((short) 2).putLong(7);
-        struct.put(FrameReader.BOOL).putShort((short) 3).put((byte) (all ? 1 : 0));
-        struct.put(FrameReader.I64).putShort((short) 5).putLong(skipped);
-        struct.put(FrameReader.STRING).putShort((short) 6).putInt(text.length).put(text);
-        struct.put(FrameReader.STRING).putShort((short) 7).putInt(files.length).put(files);
-        struct.put(FrameReader.I16).putShort((short) 99).putShort((short) 1);
-        struct.put(FrameReader.STOP);
+        struct.put(WireType.I32).putShort((short) 1).putInt(protocol);
+        struct.put(WireType.I64).putShort((short) 2).putLong(7);
+        struct.put(WireType.BOOL).putShort((short) 3).put((byte) (all ? 1 : 0));
+        struct.put(WireType.I64).putShort((short) 5).putLong(skipped);
+        struct.put(WireType.STRING).putShort((short) 6).putInt(text.length).put(text);
+        struct.put(WireType.STRING).putShort((short) 7).putInt(files.length).put(files);
+        struct.put(WireType.I16).putShort((short) 99).putShort((short) 1);
+        struct.put(WireType.STOP);
         return Arrays.copyOf(struct.array(), struct.position());
     }
 }

@@ -2,6 +2,7 @@ package io.skipbridge.hive.wire;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import io.skipbridge.client.ProtocolException;
 import org.junit.jupiter.api.Test;
 
 import java.io.DataInputStream;

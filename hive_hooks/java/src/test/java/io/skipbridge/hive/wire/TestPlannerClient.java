@@ -1,5 +1,8 @@
 package io.skipbridge.hive.wire;
 
+import io.skipbridge.client.BinaryReader;
+import io.skipbridge.client.ProtocolException;
+import io.skipbridge.client.WireType;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -64,9 +67,9 @@ class TestPlannerClient
     void listsAreBoundedByWhatTheyCostHere()
     {
         byte[] notes = new byte[8 + 4 * 200_000];
-        notes[0] = FrameReader.STRING;
+        notes[0] = WireType.STRING;
         ByteBuffer.wrap(notes).putInt(1, 200_000);
-        assertThrows(ProtocolException.class, () -> new FrameReader(notes).strings());
+        assertThrows(ProtocolException.class, () -> new BinaryReader(ByteBuffer.wrap(notes), PlannerClient.MOST_ELEMENTS).strings());
     }
 
     private static PlannerClient client(ServerSocket server, int timeoutMillis)

@@ -1,5 +1,6 @@
 package io.skipbridge.hive.wire;
 
+import io.skipbridge.client.ProtocolException;
 import org.junit.jupiter.api.Test;
 
 import java.util.Arrays;

@@ -1,5 +1,6 @@
 package io.skipbridge.trino.predicate;
 
+import io.skipbridge.client.JsonText;
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.trino.spi.connector.ColumnHandle;
 import io.trino.spi.expression.Call;

@@ -1,6 +1,7 @@
 package io.skipbridge.trino.predicate;
 
 import io.airlift.slice.Slice;
+import io.skipbridge.client.JsonText;
 import io.trino.spi.type.CharType;
 import io.trino.spi.type.DecimalType;
 import io.trino.spi.type.Int128;

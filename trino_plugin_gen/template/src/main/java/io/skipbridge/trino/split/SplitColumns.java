@@ -1,8 +1,8 @@
 package io.skipbridge.trino.split;
 
+import io.skipbridge.client.ProtocolException;
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.skipbridge.trino.wire.PartitionEntry;
-import io.skipbridge.trino.wire.ProtocolException;
 import io.skipbridge.trino.wire.ReaderSpec;
 import io.skipbridge.trino.wire.SplitBatch;
 import io.trino.spi.predicate.TupleDomain;

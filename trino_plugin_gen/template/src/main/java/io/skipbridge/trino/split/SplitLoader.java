@@ -1,6 +1,7 @@
 package io.skipbridge.trino.split;
 
 import io.airlift.log.Logger;
+import io.skipbridge.client.ProtocolException;
 import io.skipbridge.trino.BridgeErrorCode;
 import io.skipbridge.trino.Planners;
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
@@ -9,7 +10,6 @@ import io.skipbridge.trino.predicate.RowFilterReader;
 import io.skipbridge.trino.wire.BridgeFailure;
 import io.skipbridge.trino.wire.Plan;
 import io.skipbridge.trino.wire.PlannerClient;
-import io.skipbridge.trino.wire.ProtocolException;
 import io.skipbridge.trino.wire.SplitBatch;
 import io.trino.spi.TrinoException;
 import io.trino.spi.predicate.TupleDomain;

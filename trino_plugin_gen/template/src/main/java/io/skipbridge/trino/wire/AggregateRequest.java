@@ -1,5 +1,7 @@
 package io.skipbridge.trino.wire;
 
+import io.skipbridge.client.BinaryWriter;
+
 import java.util.List;
 
 /** Aggregates that statistics may answer. Without aggregates and groups it asks only whether each file matches the predicate as a whole. */

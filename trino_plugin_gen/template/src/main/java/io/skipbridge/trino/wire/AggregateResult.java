@@ -1,5 +1,8 @@
 package io.skipbridge.trino.wire;
 
+import io.skipbridge.client.BinaryReader;
+import io.skipbridge.client.WireType;
+
 /** The planner's result of an {@link AggregateRequest}; {@code endpoint} is the process that holds the file set it is true of. */
 public record AggregateResult(String endpoint, boolean enforced, boolean answered, String reason, String rows, long files)
 {

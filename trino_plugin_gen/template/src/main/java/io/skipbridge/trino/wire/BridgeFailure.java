@@ -1,5 +1,8 @@
 package io.skipbridge.trino.wire;
 
+import io.skipbridge.client.BinaryReader;
+import io.skipbridge.client.WireType;
+
 import static java.util.Objects.requireNonNull;
 
 /** An error that the planner reported, with its code and remedy. */

@@ -1,5 +1,7 @@
 package io.skipbridge.trino.wire;
 
+import io.skipbridge.client.ProtocolException;
+
 import java.io.Closeable;
 import java.io.DataInputStream;
 import java.io.EOFException;

@@ -1,5 +1,9 @@
 package io.skipbridge.trino.wire;
 
+import io.skipbridge.client.BinaryReader;
+import io.skipbridge.client.ProtocolException;
+import io.skipbridge.client.WireType;
+
 import java.util.List;
 
 /** The planner's reply to {@code health}: its release, the number of its protocol, and the processes behind its address. */

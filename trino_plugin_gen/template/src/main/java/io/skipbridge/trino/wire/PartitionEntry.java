@@ -1,5 +1,9 @@
 package io.skipbridge.trino.wire;
 
+import io.skipbridge.client.BinaryReader;
+import io.skipbridge.client.ProtocolException;
+import io.skipbridge.client.WireType;
+
 import java.util.List;
 
 /** A partition's name and its keys' unescaped texts; {@code nulls[i]}: key i is NULL. */

@@ -1,5 +1,8 @@
 package io.skipbridge.trino.wire;
 
+import io.skipbridge.client.BinaryReader;
+import io.skipbridge.client.WireType;
+
 import java.util.List;
 import java.util.Optional;
 

@@ -1,5 +1,7 @@
 package io.skipbridge.trino.wire;
 
+import io.skipbridge.client.BinaryWriter;
+
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;

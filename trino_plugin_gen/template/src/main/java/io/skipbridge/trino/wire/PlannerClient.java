@@ -1,5 +1,9 @@
 package io.skipbridge.trino.wire;
 
+import io.skipbridge.client.BinaryReader;
+import io.skipbridge.client.BinaryWriter;
+import io.skipbridge.client.WireType;
+
 import java.io.Closeable;
 import java.io.IOException;
 import java.net.InetSocketAddress;

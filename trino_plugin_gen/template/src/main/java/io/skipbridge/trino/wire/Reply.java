@@ -1,5 +1,9 @@
 package io.skipbridge.trino.wire;
 
+import io.skipbridge.client.BinaryReader;
+import io.skipbridge.client.ProtocolException;
+import io.skipbridge.client.WireType;
+
 import java.util.function.Function;
 
 /** Reads the reply to one call: a result, a failure that the service declares, or Thrift's own exception. */

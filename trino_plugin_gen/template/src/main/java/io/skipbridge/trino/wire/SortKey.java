@@ -1,5 +1,7 @@
 package io.skipbridge.trino.wire;
 
+import io.skipbridge.client.BinaryWriter;
+
 /** One key of an ORDER BY. */
 public record SortKey(String column, boolean descending, boolean nullsFirst)
 {

@@ -1,5 +1,8 @@
 package io.skipbridge.trino.wire;
 
+import io.skipbridge.client.BinaryReader;
+import io.skipbridge.client.WireType;
+
 import java.util.List;
 
 /** A page of rows of a system table: a JSON list for each column. */

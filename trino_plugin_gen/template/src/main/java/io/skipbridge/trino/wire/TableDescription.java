@@ -2,6 +2,8 @@ package io.skipbridge.trino.wire;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import io.skipbridge.client.BinaryReader;
+import io.skipbridge.client.WireType;
 
 import java.util.List;
 import java.util.Map;

@@ -2,6 +2,7 @@ package io.skipbridge.trino.predicate;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.airlift.slice.Slices;
+import io.skipbridge.client.JsonText;
 import io.trino.spi.type.Int128;
 import io.trino.spi.type.LongTimestampWithTimeZone;
 import io.trino.spi.type.Type;

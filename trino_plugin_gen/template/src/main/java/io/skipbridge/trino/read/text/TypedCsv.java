@@ -2,6 +2,7 @@ package io.skipbridge.trino.read.text;
 
 import io.airlift.slice.Slice;
 import io.airlift.slice.Slices;
+import io.skipbridge.client.TypedCsvProperties;
 import io.skipbridge.trino.BridgeErrorCode;
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.skipbridge.trino.split.PlannedFile;
@@ -15,7 +16,6 @@ import io.trino.spi.type.VarcharType;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.function.UnaryOperator;
 
@@ -25,29 +25,21 @@ import java.util.function.UnaryOperator;
  */
 final class TypedCsv
 {
-    private static final String CAST = "skipbridge.cast";
-    private static final String FAIL = "fail";
-    private static final String FIELDS = "skipbridge.csv.fields";
-    private static final String NULL_FORMAT = "serialization.null.format";
-    private static final String TIMESTAMP_FORMATS = "timestamp.formats";
-    private static final String DATE_FORMAT = "skipbridge.date_format";
-
     private TypedCsv() {}
 
     /** Whether the planner asks for casts. */
     static boolean is(ReaderSpec reader)
     {
-        return reader.properties().containsKey(CAST);
+        return TypedCsvProperties.areOf(reader.properties());
     }
 
     static FileColumns columns(List<BridgeColumnHandle> wanted, PlannedFile file)
     {
-        Map<String, String> properties = file.reader().properties();
-        List<String> fields = List.of(properties.getOrDefault(FIELDS, "").split(","));
-        Optional<Slice> nulls = Optional.ofNullable(properties.get(NULL_FORMAT)).map(Slices::utf8Slice);
-        List<String> timestampFormats = List.of(properties.getOrDefault(TIMESTAMP_FORMATS, "").split(",")).stream().filter(format -> !format.isEmpty()).toList();
-        Optional<String> dateFormat = Optional.ofNullable(properties.get(DATE_FORMAT));
-        boolean fails = properties.get(CAST).equals(FAIL);
+        TypedCsvProperties properties = new TypedCsvProperties(file.reader().properties());
+        List<String> fields = properties.fields();
+        Optional<Slice> nulls = Optional.ofNullable(properties.nulls()).map(Slices::utf8Slice);
+        Optional<String> dateFormat = Optional.ofNullable(properties.dateFormat());
+        boolean fails = properties.fails();
         List<Column> columns = new ArrayList<>();
         List<Optional<UnaryOperator<Block>>> conversions = new ArrayList<>();
         List<Integer> channels = new ArrayList<>();
@@ -57,7 +49,7 @@ final class TypedCsv
             if (place < 0) {
                 continue;
             }
-            Casts.Cast cast = Casts.to(column.type(), timestampFormats, dateFormat).orElseThrow(() -> new TrinoException(
+            Casts.Cast cast = Casts.to(column.type(), properties.timestampFormats(), dateFormat).orElseThrow(() -> new TrinoException(
                     BridgeErrorCode.TYPE_MISMATCH,
                     "%s: the column %s is declared as %s, to which Trino casts no text".formatted(file.path(), column.name(), column.type().getDisplayName())));
             columns.add(new Column(column.name(), VarcharType.VARCHAR, place));
@@ -82,18 +74,12 @@ final class TypedCsv
             }
             catch (RuntimeException e) {
                 if (fails) {
-                    throw new BadValue(at, "the value '%s' of the column %s cannot be cast to %s".formatted(shortened(text), column.name(), type.getDisplayName()), e);
+                    throw new BadValue(at, TypedCsvProperties.problem(text.toStringUtf8(), column.name(), type.getDisplayName()), e);
                 }
                 into.appendNull();
             }
         }
         return into.build();
-    }
-
-    private static String shortened(Slice text)
-    {
-        String whole = text.toStringUtf8();
-        return whole.length() <= 60 ? whole : whole.substring(0, 60) + "...";
     }
 
     /** A value that cannot be cast, where that is an error. */

@@ -1,12 +1,12 @@
-package io.skipbridge.trino.predicate;
+package io.skipbridge.client;
 
 /** Appends JSON to a text. The caller is responsible for its structure. */
-final class JsonText
+public final class JsonText
 {
     private final StringBuilder text = new StringBuilder();
     private boolean first = true;
 
-    JsonText open(char bracket)
+    public JsonText open(char bracket)
     {
         separate();
         text.append(bracket);
@@ -14,14 +14,14 @@ final class JsonText
         return this;
     }
 
-    JsonText close(char bracket)
+    public JsonText close(char bracket)
     {
         text.append(bracket);
         first = false;
         return this;
     }
 
-    JsonText name(String name)
+    public JsonText name(String name)
     {
         separate();
         quote(name);
@@ -30,7 +30,7 @@ final class JsonText
         return this;
     }
 
-    JsonText string(String value)
+    public JsonText string(String value)
     {
         separate();
         quote(value);
@@ -38,21 +38,26 @@ final class JsonText
     }
 
     /** Appends a number, true, false, null, or finished JSON. */
-    JsonText raw(String json)
+    public JsonText raw(String json)
     {
         separate();
         text.append(json);
         return this;
     }
 
-    JsonText field(String name, String value)
+    public JsonText field(String name, String value)
     {
         return name(name).string(value);
     }
 
-    JsonText field(String name, boolean value)
+    public JsonText field(String name, boolean value)
     {
         return name(name).raw(Boolean.toString(value));
+    }
+
+    public int length()
+    {
+        return text.length();
     }
 
     private void separate()
@@ -71,8 +76,9 @@ final class JsonText
             if (c == '"' || c == '\\') {
                 text.append('\\').append(c);
             }
-            else if (c < 0x20) {
-                text.append("\\u%04x".formatted((int) c));
+            else if (c < 0x20 || Character.isSurrogate(c)) {
+                // A lone surrogate has no UTF-8 form. Escaped, the reader can detect it.
+                text.append(String.format("\\u%04x", (int) c));
             }
             else {
                 text.append(c);

@@ -1,9 +1,11 @@
-package io.skipbridge.trino.wire;
+package io.skipbridge.client;
 
 /** The bytes of a reply do not follow the protocol: another program or another version replied. */
 public final class ProtocolException
         extends RuntimeException
 {
+    private static final long serialVersionUID = 1;
+
     private final String remedy;
 
     public ProtocolException(String message)
@@ -11,7 +13,7 @@ public final class ProtocolException
         this(message, "Start the planner of the same release there: skipbridge serve");
     }
 
-    ProtocolException(String message, String remedy)
+    public ProtocolException(String message, String remedy)
     {
         super(message);
         this.remedy = remedy;

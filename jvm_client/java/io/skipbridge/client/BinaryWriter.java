@@ -1,4 +1,4 @@
-package io.skipbridge.trino.wire;
+package io.skipbridge.client;
 
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -10,22 +10,22 @@ import java.util.function.Consumer;
 /**
  * Writes one call of Thrift's strict binary protocol as one frame: length, message header, argument struct.
  */
-final class BinaryWriter
+public final class BinaryWriter
 {
     static final int VERSION_1 = 0x80010000;
-    static final byte CALL = 1;
+    private static final byte CALL = 1;
 
     private byte[] buffer = new byte[256];
     private int length = Integer.BYTES;
 
-    void message(String method, int sequence)
+    public void message(String method, int sequence)
     {
         i32(VERSION_1 | CALL);
         string(method);
         i32(sequence);
     }
 
-    void field(byte type, int id)
+    public void field(byte type, int id)
     {
         ensure(3);
         buffer[length++] = type;
@@ -33,27 +33,27 @@ final class BinaryWriter
         buffer[length++] = (byte) id;
     }
 
-    void stop()
+    public void stop()
     {
         ensure(1);
         buffer[length++] = WireType.STOP;
     }
 
-    void i32(int value)
+    public void i32(int value)
     {
         ensure(Integer.BYTES);
         ByteBuffer.wrap(buffer).putInt(length, value);
         length += Integer.BYTES;
     }
 
-    void i64(long value)
+    public void i64(long value)
     {
         ensure(Long.BYTES);
         ByteBuffer.wrap(buffer).putLong(length, value);
         length += Long.BYTES;
     }
 
-    void string(String value)
+    public void string(String value)
     {
         byte[] bytes = value.getBytes(StandardCharsets.UTF_8);
         i32(bytes.length);
@@ -62,25 +62,25 @@ final class BinaryWriter
         length += bytes.length;
     }
 
-    void stringField(int id, String value)
+    public void stringField(int id, String value)
     {
         field(WireType.STRING, id);
         string(value);
     }
 
-    void i32Field(int id, int value)
+    public void i32Field(int id, int value)
     {
         field(WireType.I32, id);
         i32(value);
     }
 
-    void i64Field(int id, long value)
+    public void i64Field(int id, long value)
     {
         field(WireType.I64, id);
         i64(value);
     }
 
-    void boolField(int id, boolean value)
+    public void boolField(int id, boolean value)
     {
         field(WireType.BOOL, id);
         ensure(1);
@@ -88,7 +88,7 @@ final class BinaryWriter
     }
 
     /** A list of structs; each is written to its end, its stop included. */
-    <T> void structListField(int id, List<T> values, Consumer<T> write)
+    public <T> void structListField(int id, List<T> values, Consumer<T> write)
     {
         field(WireType.LIST, id);
         ensure(1);
@@ -97,7 +97,7 @@ final class BinaryWriter
         values.forEach(write);
     }
 
-    void stringListField(int id, List<String> values)
+    public void stringListField(int id, List<String> values)
     {
         field(WireType.LIST, id);
         ensure(1);
@@ -106,7 +106,7 @@ final class BinaryWriter
         values.forEach(this::string);
     }
 
-    void stringMapField(int id, Map<String, String> values)
+    public void stringMapField(int id, Map<String, String> values)
     {
         field(WireType.MAP, id);
         ensure(2);
@@ -120,7 +120,7 @@ final class BinaryWriter
     }
 
     /** The frame with its length in front. */
-    byte[] frame()
+    public byte[] frame()
     {
         ByteBuffer.wrap(buffer).putInt(0, length - Integer.BYTES);
         return Arrays.copyOf(buffer, length);

@@ -1,4 +1,4 @@
-package io.skipbridge.hive.segments;
+package io.skipbridge.client;
 
 import java.util.ArrayList;
 import java.util.Collections;
@@ -8,13 +8,13 @@ import java.util.List;
  * The fields of a line of CSV by the rules of OpenCSVSerde, one line a row. A field whose quote stays open at the end of the line is no field, as in
  * Trino.
  */
-final class CsvFields
+public final class CsvFields
 {
     private final char separator;
     private final char quote;
     private final char escape;
 
-    CsvFields(char separator, char quote, char escape)
+    public CsvFields(char separator, char quote, char escape)
     {
         this.separator = separator;
         this.quote = quote;
@@ -22,7 +22,7 @@ final class CsvFields
     }
 
     /** No field at all of an empty line. */
-    List<String> of(String line)
+    public List<String> of(String line)
     {
         if (line.isEmpty()) {
             return Collections.emptyList();
