@@ -48,6 +48,19 @@ def test_every_file_and_module_that_the_docs_name_exists() -> None:
             assert resolve_name(found), (path, found)
 
 
+def test_every_place_on_the_code_map_exists() -> None:
+    """`planner/file_pruner.py: keep` is a module below `bridge`, and a name that it defines."""
+    text = page("concepts/code-map.md")
+    rooms = "|".join(p.name for p in (ROOT / "bridge").iterdir() if p.is_dir())
+    places = re.findall(rf"`((?:{rooms})/[\w./]+)(?:: (\w+))?`", text)
+    assert len(places) > 25 and sum(bool(name) for _, name in places) > 5
+    for path, name in places:
+        assert (ROOT / "bridge" / path).exists(), path
+        if name:
+            source = (ROOT / "bridge" / path).read_text("utf-8")
+            assert re.search(rf"^\s*(def|class) {name}\b", source, re.M), (path, name)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
     """Also those that lead out of docs/, which the site's strict build does not look at."""
