@@ -63,10 +63,6 @@ class UnsupportedType(UserError):
     code = "UNSUPPORTED_TYPE"
 
 
-class TypeMismatch(UserError):
-    code = "TYPE_MISMATCH"
-
-
 class SchemaNotFound(UserError):
     code = "SCHEMA_NOT_FOUND"
 

@@ -107,40 +107,11 @@ class MetastoreClient(Caller):
             raise
         return True
 
-    def alter_database(self, name: str, altered: ttypes.Database) -> None:
-        """Replaces a database's record; fetch it, change it, write it back.
-
-        Errors:
-            SchemaNotFound: it does not exist.
-        """
-        try:
-            self.call("alter_database", name, altered)
-        except ttypes.NoSuchObjectException:
-            self._schema_not_found(name)
-
-    def drop_database(self, name: str, delete_data: bool = False, cascade: bool = False) -> None:
-        """Errors: SchemaNotFound."""
-        try:
-            self.call("drop_database", name, delete_data, cascade)
-        except ttypes.NoSuchObjectException:
-            self._schema_not_found(name)
-        except MetastoreFailure:
-            self.get_database(name)  # 2.3 fails differently for an unknown database
-            raise
-
     # tables
 
     def get_all_tables(self, database: str) -> list[str]:
         """Errors: SchemaNotFound."""
         return self._tables_of(database, self.call("get_all_tables", database))
-
-    def get_tables(self, database: str, pattern: str) -> list[str]:
-        """Tables whose name matches; ``*`` matches any text, ``|`` separates alternatives.
-
-        Errors:
-            SchemaNotFound: the database does not exist.
-        """
-        return self._tables_of(database, self.call("get_tables", database, pattern))
 
     def get_views(self, database: str) -> list[str]:
         """Views of a database, whoever created them.

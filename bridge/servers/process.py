@@ -13,7 +13,6 @@ import os
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -174,11 +173,6 @@ def recorded_port(pid_file: Path) -> int | None:
     if recorded_pid(pid_file) is None:
         return None
     return int(json.loads(pid_file.read_text("utf-8"))["port"])
-
-
-def private_directory(prefix: str) -> Path:
-    """A new temporary directory that only this user can open."""
-    return Path(tempfile.mkdtemp(prefix=prefix))  # mkdtemp gives 0700
 
 
 def free_port() -> int:

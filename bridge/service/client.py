@@ -1,10 +1,8 @@
-"""A Python client of the planner service, for the command line, tests and benchmarks."""
+"""A Python client of the planner service, for the command line: is it there, and does it fit?"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Self
 
 from thrift.protocol import TBinaryProtocol
 from thrift.Thrift import TException
@@ -12,10 +10,9 @@ from thrift.transport import TSocket, TTransport
 
 from bridge.kernel.config import parse_address
 from bridge.kernel.errors import PlannerUnavailable, ProtocolMismatch
-from bridge.planner.splits.source import SourceBatch
 from bridge.service._gen import Planner as PlannerService
 from bridge.service._gen import ttypes
-from bridge.service.codec import PROTOCOL, decode_batch, error_of, mismatch_remedy
+from bridge.service.codec import PROTOCOL, error_of, mismatch_remedy
 
 
 class PlannerClient:
@@ -32,7 +29,7 @@ class PlannerClient:
         protocol = TBinaryProtocol.TBinaryProtocolAccelerated(self._transport)
         self._client = PlannerService.Client(protocol)
 
-    def __enter__(self) -> PlannerClient:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -43,7 +40,7 @@ class PlannerClient:
 
     def health(self) -> ttypes.Health:
         """Errors: ProtocolMismatch."""
-        health = self._call("health")
+        health = self.call("health")
         if health.protocol != PROTOCOL:
             raise ProtocolMismatch(
                 f"the planner {health.version} at {self.endpoint} speaks protocol "
@@ -52,95 +49,7 @@ class PlannerClient:
             )
         return health
 
-    def list_schemas(self) -> list[str]:
-        return list(self._call("list_schemas", PROTOCOL))
-
-    def list_tables(self, schema: str) -> list[str]:
-        return list(self._call("list_tables", schema, PROTOCOL))
-
-    def get_table(
-        self,
-        schema: str,
-        table: str,
-        engine: str = "trino",
-        query_id: str = "",
-        read_version: str = "",
-    ) -> ttypes.Table:
-        return self._call("get_table", schema, table, engine, query_id, read_version, PROTOCOL)
-
-    def plan(
-        self,
-        schema: str,
-        table: str,
-        predicate: str = "",
-        *,
-        engine: str = "trino",
-        query_id: str = "",
-        options: dict[str, str] | None = None,
-        read_version: str = "",
-        first_splits: int = 0,
-    ) -> ttypes.Plan:
-        request = _request(schema, table, predicate, engine, query_id, options)
-        request.read_version = read_version
-        request.first_splits = first_splits
-        return self._call("plan", request)
-
-    def apply_dynamic_filter(self, handle: str, predicate: str) -> None:
-        self._call("apply_dynamic_filter", handle, predicate)
-
-    def next_splits(
-        self, handle: str, token: int, max_splits: int = 1000, wait_ms: int = 1000
-    ) -> SourceBatch:
-        return decode_batch(token, self._call("next_splits", handle, token, max_splits, wait_ms))
-
-    def splits(self, handle: str, max_splits: int = 1000) -> Iterator[SourceBatch]:
-        """All batches of a plan."""
-        token, finished = 0, False
-        while not finished:
-            batch = self.next_splits(handle, token, max_splits)
-            token, finished = batch.next_token, batch.finished
-            yield batch
-
-    def aggregate(
-        self,
-        schema: str,
-        table: str,
-        predicate: str = "",
-        *,
-        aggregates: Sequence[tuple[str, str]] = (),
-        group_by: Sequence[str] = (),
-        query_id: str = "",
-        wait_ms: int = 10_000,
-    ) -> ttypes.AggregateResult:
-        """Aggregates from statistics, as (function, column) pairs; ("count", "") counts rows."""
-        return self._call(
-            "aggregate",
-            _request(schema, table, predicate, "trino", query_id, None),
-            ttypes.AggregateRequest(
-                [ttypes.Aggregate(*a) for a in aggregates], list(group_by), wait_ms
-            ),
-        )
-
-    def statistics(self, schema: str, table: str, predicate: str = "") -> ttypes.Table:
-        return self._call("get_statistics", _request(schema, table, predicate, "trino", "", None))
-
-    def system_table(
-        self, schema: str, table: str, kind: str, columns: Sequence[str] = (), max_rows: int = 1000
-    ) -> Iterator[list[Any]]:
-        """Rows of ``$files``, ``$partitions`` or ``$indexes`` (`planner.answers.system_tables`)."""
-        request = _request(schema, table, "", "trino", "", None, columns)
-        handle = self._call("open_system_table", request, kind).handle
-        token, finished = 0, False
-        while not finished:
-            page = self._call("next_rows", handle, token, max_rows)
-            token, finished = page.next_token, page.finished
-            yield from map(list, zip(*(json.loads(c) for c in page.columns), strict=True))
-        self.close_plan(handle)
-
-    def close_plan(self, handle: str) -> None:
-        self._call("close_plan", handle)
-
-    def _call(self, method: str, *args: object) -> Any:
+    def call(self, method: str, *args: object) -> Any:
         try:
             if not self._transport.isOpen():
                 self._transport.open()
@@ -156,27 +65,3 @@ class PlannerClient:
                 f"{getattr(cause, 'strerror', None) or cause}",
                 "start it with `skipbridge serve`",
             ) from e
-
-
-def _request(
-    schema: str,
-    table: str,
-    predicate: str,
-    engine: str,
-    query_id: str,
-    options: dict[str, str] | None,
-    columns: Sequence[str] = (),
-) -> ttypes.PlanRequest:
-    return ttypes.PlanRequest(
-        schema_name=schema,
-        table_name=table,
-        query_id=query_id,
-        engine=engine,
-        engine_version="",
-        predicate=predicate,
-        projected_columns=list(columns),
-        options=options or {},
-        read_version="",
-        snapshot_id="",
-        protocol=PROTOCOL,
-    )

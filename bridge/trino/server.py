@@ -119,26 +119,6 @@ def start_trino(spec: TrinoSpec) -> Server:
     )
 
 
-def stock_plugins(*names: str, version: str = "476") -> dict[str, Path]:
-    """Trino's own connectors by plugin directory, such as ``hive`` or ``tpch``.
-
-    They come from the full distribution, a download of 821 MB that unpacks to 1.5 GB.
-
-    Errors:
-        InvalidConfiguration: this distribution has no such plugin.
-        EnvironmentMissing, ArtifactUnavailable: no Maven, or the download failed.
-    """
-    # Plugins share jars through hard links, so a single plugin cannot be unpacked alone.
-    root = _unpacked(Artifact("io.trino", "trino-server", version, "tar.gz")) / "plugin"
-    unknown = [name for name in names if not (root / name).is_dir()]
-    if unknown:
-        known = ", ".join(sorted(p.name for p in root.iterdir()))
-        raise InvalidConfiguration(
-            f"Trino {version} has no plugin {', '.join(unknown)}", f"one of {known}"
-        )
-    return {name: root / name for name in names}
-
-
 def fetch_server(version: str) -> None:
     """Gets a server from Maven and unpacks it, the first time.
 
@@ -162,7 +142,7 @@ _Distribution = tuple[str, tuple[str, ...], dict[str, Path]]
 
 def _core_476() -> _Distribution:
     """Class path, main class and plugins of the unpacked distribution."""
-    home = _unpacked(_CORE_476)
+    home = unpack_once(_CORE_476)
     plugins = home / "plugin"
     own = {p.name: p for p in plugins.iterdir() if p.is_dir()} if plugins.is_dir() else {}
     return f"{home / 'lib'}/*", ("io.trino.server.TrinoServer",), own
@@ -181,7 +161,7 @@ _DISTRIBUTIONS: dict[str, Callable[[], _Distribution]] = {
 }
 
 
-def _unpacked(artifact: Artifact) -> Path:
+def unpack_once(artifact: Artifact) -> Path:
     """The directory of an unpacked distribution in the cache."""
     name = f"{artifact.name}-{artifact.version}"
 

@@ -15,9 +15,9 @@ import pytest
 from bridge.kernel.errors import PlannerUnavailable
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.process import choose_port
-from bridge.service.client import PlannerClient
 from bridge.table.model import CatalogTable
 from tests.support.many_tables import SCHEMA, many_tables, register_all
+from tests.support.planner_client import PlannerClient
 
 TABLES, COLUMNS, DESCRIPTORS = 5000, 40, 1024
 
@@ -85,7 +85,7 @@ def test_described_tables_open_no_index_and_scanned_ones_stay_within_the_bound(
             whole = client.statistics(SCHEMA, name)
             assert all(c.low == 0.0 and c.high == 9.0 for c in whole.columns)
             handle = client.plan(SCHEMA, name, at_least(column, 10)).handle
-            told = json.loads(client._call("next_splits", handle, 0, 1000, 10_000).report)
+            told = json.loads(client.call("next_splits", handle, 0, 1000, 10_000).report)
             assert (told["not_used"], told["files"]["kept"]) == ([], 0), told
         assert process.num_fds() < DESCRIPTORS // 2
         maps = {m.path for m in process.memory_maps(grouped=False) if str(copies) in m.path}

@@ -39,6 +39,7 @@ from bridge.storage.port import Range
 from bridge.table.segments.log import SegmentLog
 from tests.support.exact_rows import exact_rows
 from tests.support.index_builds import Dying, Killed
+from tests.support.views_of import states_of_views
 from tests.tiers import examples
 
 pytestmark = pytest.mark.full
@@ -120,10 +121,7 @@ class Facts:
         assert exact_rows(found) == exact_rows(facts)
 
     def state(self, name: str = "hot") -> dict[str, str]:
-        (found,) = [
-            v for v in views.list_views(self.config, self.table)["views"] if v["name"] == name
-        ]
-        return dict(found["segments"])
+        return states_of_views(self.config, self.table)[name]
 
 
 class Counting(LocalStorage):
@@ -405,7 +403,7 @@ def test_files_that_a_cleaner_took_are_not_committed(
     monkeypatch.setattr(view_files, "index_view_files", clean)
     with pytest.raises(SegmentLogCorrupt, match="deleted before it was committed"):
         facts.view()
-    assert views.list_views(facts.config, facts.table)["views"] == []
+    assert states_of_views(facts.config, facts.table) == {}
 
 
 def test_text_is_cast_where_engines_agree(tmp_path: Path) -> None:
@@ -427,9 +425,9 @@ def test_text_is_cast_where_engines_agree(tmp_path: Path) -> None:
         path.write_text(text)
         os.utime(path, (1.6e9, 1.6e9))
         add.add_segment(config, table, paths=[str(path)], local=True)
-    (listed,) = views.list_views(config, table)["views"]
-    assert listed["segments"]["0"] == listed["segments"]["1"] == "built"
-    assert "column k" in listed["segments"]["2"] and "read differently" in listed["segments"]["2"]
+    (states,) = states_of_views(config, table).values()
+    assert states["0"] == states["1"] == "built"
+    assert "column k" in states["2"] and "read differently" in states["2"]
     manage.delete_segments(config, table, ids=["2"])
     found = bridge.connect().table(table).scan(None, ["k", "d", "day", "m"]).to_arrow()
     expected = pa.table(

@@ -35,6 +35,7 @@ from bridge.storage.local_disk.local import LocalStorage
 from bridge.table.segments.log import SegmentLog
 from bridge.table.segments.manifest import FileReader
 from bridge.table.segments.properties import reader_spec
+from tests.support.views_of import states_of_views
 
 pytestmark = pytest.mark.full
 
@@ -65,8 +66,8 @@ class World:
         )
 
     def states(self) -> dict[str, str]:
-        (found,) = views.list_views(CONFIG, self.table)["views"]
-        return dict(found["segments"])
+        (found,) = states_of_views(CONFIG, self.table).values()
+        return found
 
     def log(self, storage: Any = None) -> SegmentLog:
         return SegmentLog(storage or LocalStorage(), f"file://{self.table}")
@@ -301,8 +302,7 @@ def test_a_table_whose_directory_was_moved_or_copied(world: World, moved: bool) 
     assert world.rows("a = 2", other) == [2] and world.rows(None, other) == [1, 2]
     manage.clean(CONFIG, other, keep=1, older_than=0)
     views.rebuild_view(CONFIG, other, local=True)
-    (listed,) = views.list_views(CONFIG, other)["views"]
-    assert listed["segments"] == {"0": "built"}
+    assert list(states_of_views(CONFIG, other).values()) == [{"0": "built"}]
     assert world.rows(None, other) == [1, 2] and len(world.view_files(other)) == 1
     tables.drop_table(CONFIG, other)
     if not moved:

@@ -23,7 +23,7 @@ from bridge.app.cli.main import cli
 from bridge.kernel.errors import MetastoreUnavailable, PlanLost, PlannerUnavailable
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.process import choose_port
-from bridge.service.client import PlannerClient
+from tests.support.planner_client import PlannerClient
 
 pytestmark = pytest.mark.full
 

@@ -28,9 +28,9 @@ from bridge.kernel.config import Config, Setting
 from bridge.runtime.create_table import create_table
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.planner import start_planner
-from bridge.service.client import PlannerClient
 from tests.benchmark.data import root, small_files
 from tests.benchmark.figures import Figure, percentile
+from tests.support.planner_client import PlannerClient
 
 CLIENTS = (1, 16, 64)
 _SECONDS = 6.0

@@ -24,10 +24,11 @@ from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_meta
 from bridge.servers.planner import start_planner
 from bridge.table.model import CatalogTable, Column, TableName
 from bridge.trino.plugin import build_plugin
-from bridge.trino.server import TrinoSpec, start_trino, stock_plugins
+from bridge.trino.server import TrinoSpec, start_trino
 from tests.benchmark import formats_data
 from tests.benchmark.figures import Figure, interleaved, median
 from tests.benchmark.trino import asking
+from tests.support.servers.stock_trino import stock_plugins
 
 _SMALL_FILES = 5_000
 _FULL = (

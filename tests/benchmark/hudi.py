@@ -32,11 +32,12 @@ from bridge.table.hudi.format import TABLE_FORMAT
 from bridge.table.hudi.open_tables import OpenTables
 from bridge.table.model import TableName
 from bridge.trino.plugin import build_plugin
-from bridge.trino.server import TrinoSpec, start_trino, stock_plugins
+from bridge.trino.server import TrinoSpec, start_trino
 from tests.benchmark import hudi_data
 from tests.benchmark.data import root
 from tests.benchmark.figures import Figure, median
 from tests.support.hudi_spark import environment_of, hudi_bundle, python_with_spark_35
+from tests.support.servers.stock_trino import stock_plugins
 
 _RANGE = "SELECT count(*), max(price), sum(n0) FROM hudi.cow WHERE id BETWEEN 200000 AND 200900"
 _FULL = "SELECT s, sum(n0), max(price), max(d0), count(*) FROM hudi.cow GROUP BY s ORDER BY 1"

@@ -29,12 +29,12 @@ from bridge.runtime.create_table import create_table
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.planner import start_planner
 from bridge.servers.process import free_port
-from bridge.service.client import PlannerClient
 from tests.benchmark import data
 from tests.benchmark.clustered import flights
 from tests.benchmark.figures import Figure, median, percentile, timed
 from tests.support.iceberg_door import JAVA
 from tests.support.iceberg_spark import IcebergSpark, open_spark
+from tests.support.planner_client import PlannerClient
 
 _CLIENTS, _PROCESSES = 16, 2
 _BEGIN = dt.datetime(2020, 1, 1)

@@ -26,7 +26,6 @@ from bridge.planner.splits.coalesce import SplitSettings
 from bridge.runtime.create_table import register_table
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.planner import start_planner
-from bridge.service.client import PlannerClient
 from bridge.service.handler import PlannerHandler
 from bridge.service.server import PlannerServer
 from bridge.storage.port import FileTable
@@ -38,6 +37,7 @@ from tests.benchmark.data import root, small_files
 from tests.benchmark.figures import Figure, percentile
 from tests.benchmark.java import run_java
 from tests.benchmark.planning import OneTable, indexed
+from tests.support.planner_client import PlannerClient
 
 _PROCESSES = 2
 DAY_WIRE = (

@@ -21,8 +21,9 @@ from bridge.storage.routed import open_storage
 from bridge.table.directory.catalog import DirectoryCatalog
 from bridge.table.model import TableName
 from bridge.trino.plugin import build_plugin
-from bridge.trino.server import TrinoSpec, start_trino, stock_plugins
+from bridge.trino.server import TrinoSpec, start_trino
 from tests.support.s3_metastore import s3_metastore
+from tests.support.servers.stock_trino import stock_plugins
 from tests.support.slow_store import SlowStore
 from tests.support.versitygw import BUCKET, Versitygw
 

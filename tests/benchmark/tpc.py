@@ -27,10 +27,11 @@ import trino
 
 from bridge.servers.planner import start_planner
 from bridge.trino.plugin import build_plugin
-from bridge.trino.server import TrinoSpec, start_trino, stock_plugins
+from bridge.trino.server import TrinoSpec, start_trino
 from tests.benchmark import tpc_data
 from tests.benchmark.figures import Figure, show, timed
 from tests.benchmark.tpc_data import Layout, over_thrift, served
+from tests.support.servers.stock_trino import stock_plugins
 from tests.support.tpc import difference, in_schema, texts
 
 CATALOGS = ("bridge", "hive_file", "hive_thrift")

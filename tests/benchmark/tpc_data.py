@@ -28,8 +28,9 @@ from bridge.metastore.client import MetastoreClient
 from bridge.runtime.spark_session import open_session
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.maven import Artifact, artifact_file
-from bridge.trino.server import TrinoSpec, start_trino, stock_plugins
+from bridge.trino.server import TrinoSpec, start_trino
 from tests.benchmark.data import root
+from tests.support.servers.stock_trino import stock_plugins
 from tests.support.tpc import SALES, TABLES, by_date, by_month, day_ranges, month_slices
 
 SCHEMA = "bench"

@@ -21,10 +21,11 @@ from bridge.storage.routed import open_storage
 from bridge.table.directory.catalog import DirectoryCatalog
 from bridge.table.model import TableName
 from bridge.trino.plugin import build_plugin
-from bridge.trino.server import TrinoSpec, start_trino, stock_plugins
+from bridge.trino.server import TrinoSpec, start_trino
 from tests.benchmark.data import large_files, random_ids, small_files
 from tests.benchmark.figures import Figure, interleaved, median
 from tests.benchmark.java import run_java
+from tests.support.servers.stock_trino import stock_plugins
 
 DAY = "l_shipdate >= DATE '1995-06-17' AND l_shipdate < DATE '1995-06-18'"
 SELECTIVE = f"SELECT count(*), sum(l_extendedprice) FROM bench.TABLE WHERE {DAY}"

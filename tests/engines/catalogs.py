@@ -14,9 +14,10 @@ from typing import Any
 
 from bridge.servers.planner import start_planner
 from bridge.servers.process import LOOPBACK, Server, choose_port
-from bridge.trino.server import TrinoSpec, start_trino, stock_plugins
+from bridge.trino.server import TrinoSpec, start_trino
 from tests.engines.stack import LIGHT_JVM, ask
 from tests.support.built import built_plugin
+from tests.support.servers.stock_trino import stock_plugins
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 import pytest
@@ -20,7 +20,7 @@ from bridge.runtime.create_table import register_table
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.process import LOOPBACK, Server, choose_port
 from bridge.table.model import TableName
-from bridge.trino.server import TrinoSpec, start_trino, stock_plugins
+from bridge.trino.server import TrinoSpec, start_trino
 from tests.engines.catalogs import Catalogs, running_catalogs
 from tests.engines.everything import Everything, write_everything
 from tests.engines.stack import LIGHT_JVM, ZONE, Stack
@@ -32,6 +32,10 @@ from tests.support.servers.hiveserver2 import (
     start_hiveserver2,
     start_metastore_for_hiveserver2,
 )
+from tests.support.servers.stock_trino import stock_plugins
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +116,17 @@ def own_spark(
     running = RunningSpark(metastore_401.uri, tmp_path_factory.mktemp("spark"))
     yield running
     running.close()
+
+
+@pytest.fixture(scope="module")
+def spark_session() -> Iterator[SparkSession]:
+    """PySpark in this process, on two cores."""
+    pytest.importorskip("pyspark")
+    from bridge.runtime.spark_session import open_session
+
+    session = open_session("local[2]", name="skipbridge-tests")
+    yield session
+    session.stop()
 
 
 @pytest.fixture(scope="session")

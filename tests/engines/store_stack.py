@@ -30,11 +30,12 @@ from bridge.storage.routed import open_storage
 from bridge.sync.job import SyncJob, run_job
 from bridge.sync.request import SyncRequest
 from bridge.table.model import CatalogTable, Column, TableName
-from bridge.trino.server import TrinoSpec, start_trino, stock_plugins
+from bridge.trino.server import TrinoSpec, start_trino
 from tests.benchmark import hudi_data
 from tests.engines.stack import LIGHT_JVM, ask
 from tests.support.format_files import avro_bytes, orc_bytes, text_bytes
 from tests.support.s3_metastore import s3_metastore
+from tests.support.servers.stock_trino import stock_plugins
 from tests.support.slow_store import Behaviour, Seen, SlowStore
 from tests.support.versitygw import BUCKET, versitygw_or_skip
 

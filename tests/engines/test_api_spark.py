@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 import bridge
-from bridge.runtime.spark_session import open_session
 from tests.engines.conftest import RunningMetastore
 
 pytestmark = pytest.mark.full
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    pytest.importorskip("pyspark")
-    session = open_session("local[2]", name="skipbridge-tests")
-    yield session
-    session.stop()
 
 
 def write(spark: SparkSession, first: int, output: Path) -> None:
@@ -33,11 +23,11 @@ def write(spark: SparkSession, first: int, output: Path) -> None:
 
 
 def test_a_job_indexes_what_it_wrote(
-    spark: SparkSession, metastore: RunningMetastore, tmp_path: Path
+    spark_session: SparkSession, metastore: RunningMetastore, tmp_path: Path
 ) -> None:
     root = tmp_path / "events"
     for day in (1, 2):
-        write(spark, day * 1000, root / f"day={day}")
+        write(spark_session, day * 1000, root / f"day={day}")
     cache = str(tmp_path / "cache")
     with bridge.connect(metastore_uri=metastore.uri, planner_cache_dir=cache) as session:
         events = session.table("api.events")
@@ -48,11 +38,11 @@ def test_a_job_indexes_what_it_wrote(
         assert events.scan("id = 1150").files().num_rows == 1
 
         # The job's own part: files, then their entries; the partition is not registered yet.
-        write(spark, 3000, root / "day=3")
+        write(spark_session, 3000, root / "day=3")
         said: list[str] = []
-        made = events.index.add([root / "day=3"], spark=spark, say=said.append)
+        made = events.index.add([root / "day=3"], spark=spark_session, say=said.append)
         assert (made.files, made.read, made.failed, said) == (2, 2, [], [])
-        assert spark.range(1).count() == 1  # the caller's session is still his
+        assert spark_session.range(1).count() == 1  # the caller's session is still his
 
         events.sync()
         scan = events.scan("id BETWEEN 3150 AND 3160")
@@ -63,7 +53,7 @@ def test_a_job_indexes_what_it_wrote(
         assert events.scan("id = 7", freshness="snapshot").to_arrow().num_rows == 0
         assert events.scan(freshness="snapshot").to_arrow().num_rows == 600
         with pytest.raises(bridge.BridgeError) as caught:
-            events.index.add([tmp_path / "elsewhere" / "f.parquet"], spark=spark)
+            events.index.add([tmp_path / "elsewhere" / "f.parquet"], spark=spark_session)
         assert caught.value.code == "INVALID_REQUEST"
-        rebuilt = events.index.build(spark=spark, full=True)
+        rebuilt = events.index.build(spark=spark_session, full=True)
         assert (rebuilt.files, rebuilt.read) == (6, 6)

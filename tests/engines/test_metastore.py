@@ -144,7 +144,6 @@ def test_databases_and_tables(shop: Shop) -> None:
     shop.table("Orders", "p")
     shop.table("items")
     assert client.get_all_tables(shop.name) == ["items", "orders"]
-    assert client.get_tables(shop.name, "ord*") == ["orders"]
     with pytest.raises(TableExists):
         shop.table("orders")
 
@@ -155,7 +154,7 @@ def test_databases_and_tables(shop: Shop) -> None:
 
     client.drop_table(shop.name, "items")
     assert client.get_all_tables(shop.name) == ["orders"]
-    client.drop_database(shop.name, cascade=True)
+    client.call("drop_database", shop.name, False, True)
     assert shop.name not in client.get_all_databases()
 
 
@@ -192,7 +191,6 @@ def test_unknown_names_come_with_the_nearest(shop: Shop) -> None:
         lambda: client.get_table(nowhere, "orders"),
         lambda: client.get_all_tables(nowhere),
         lambda: client.get_database(nowhere),
-        lambda: client.drop_database(nowhere),
     ):
         with pytest.raises(SchemaNotFound, match="did you mean"):
             call()
@@ -274,7 +272,7 @@ def test_altering_a_database_and_a_table_with_its_partitions(shop: Shop) -> None
     client = shop.client
     database = client.get_database(shop.name)
     database.parameters = {"skipbridge.sync": "yes"}
-    client.alter_database(shop.name, database)
+    client.call("alter_database", shop.name, database)
     assert client.get_database(shop.name).parameters == {"skipbridge.sync": "yes"}
     shop.table("t", "p")
     client.add_partitions(shop.name, "t", [shop.partition("t", ["1"])])

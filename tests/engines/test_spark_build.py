@@ -16,7 +16,6 @@ from bridge.index.reading.snapshot import IndexSnapshot
 from bridge.indexing.spark_build import SparkCollector
 from bridge.kernel.errors import StorageFailure
 from bridge.kernel.types import BIGINT, DATE, DOUBLE, HIVE, STRING, TIMESTAMP, TRINO, Type, decimal
-from bridge.runtime.spark_session import open_session
 from bridge.storage.routed import open_storage
 from tests.support.damage import damaged_orc, orc_files
 
@@ -28,27 +27,19 @@ from tests.support.lake import Lake, age
 pytestmark = pytest.mark.engine
 
 
-@pytest.fixture(scope="module")
-def session() -> Iterator[SparkSession]:
-    pytest.importorskip("pyspark")
-    session = open_session("local[2]", name="skipbridge-tests")
-    yield session
-    session.stop()
-
-
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     return Lake(tmp_path, recursive=True)
 
 
 @pytest.mark.parametrize("nan", ["footer", "scan"])
-def test_spark_finds_what_threads_find(session: SparkSession, lake: Lake, nan: Nan) -> None:
+def test_spark_finds_what_threads_find(spark_session: SparkSession, lake: Lake, nan: Nan) -> None:
     for i in range(40):
         data = {"x": [i, i + 1], "y": [float(i), float("nan")], "s": ["a", None]}
         lake.write(f"p={i % 3}/f{i}", data)
     lake.path("p=0/broken").write_bytes(b"not Parquet")
     age(lake.path("p=0/broken"))
-    spark = lake.build(collector=SparkCollector(session), nan=nan)
+    spark = lake.build(collector=SparkCollector(spark_session), nan=nan)
     assert (spark.files, spark.read, len(spark.failed)) == (41, 41, 1)
     found = [lake.column(n, t) for n, t in (("x", BIGINT), ("y", DOUBLE), ("s", STRING))]
     threads = lake.build(collector=ThreadCollector(lake.storage), nan=nan, full=True)
@@ -69,10 +60,12 @@ from range({}, {}, 1, 1)
 """
 
 
-def test_files_that_spark_wrote(session: SparkSession, lake: Lake) -> None:
+def test_files_that_spark_wrote(spark_session: SparkSession, lake: Lake) -> None:
     for i in range(3):
-        session.sql(SQL.format(i * 100, i * 100 + 100)).write.mode("append").parquet(lake.location)
-    report = lake.build(collector=SparkCollector(session))
+        spark_session.sql(SQL.format(i * 100, i * 100 + 100)).write.mode("append").parquet(
+            lake.location
+        )
+    report = lake.build(collector=SparkCollector(spark_session))
     assert (report.files, report.failed) == (3, ())
     expected: list[tuple[str | tuple[str, ...], Type, list[object], list[object]]] = [
         ("id", BIGINT, [0, 100, 200], [99, 199, 299]),
@@ -98,19 +91,19 @@ def _list(bounds: object) -> list[object]:
     return bounds.to_pylist() if hasattr(bounds, "to_pylist") else bounds.tolist()  # type: ignore[attr-defined]
 
 
-def test_timestamps_as_micros(session: SparkSession, lake: Lake) -> None:
-    session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+def test_timestamps_as_micros(spark_session: SparkSession, lake: Lake) -> None:
+    spark_session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     try:
-        session.sql(SQL.format(0, 10)).write.mode("append").parquet(lake.location)
+        spark_session.sql(SQL.format(0, 10)).write.mode("append").parquet(lake.location)
     finally:
-        session.conf.unset("spark.sql.parquet.outputTimestampType")
-    lake.build(collector=SparkCollector(session))
+        spark_session.conf.unset("spark.sql.parquet.outputTimestampType")
+    lake.build(collector=SparkCollector(spark_session))
     assert lake.bounds("t", TIMESTAMP, semantics=TRINO) == (0, 9 * 3_600_000_000)
     assert lake.bounds("t", TIMESTAMP, semantics=HIVE) == (None, None)
 
 
 def test_27_executors_survive_files_that_end_their_reader(
-    session: SparkSession, tmp_path: Path
+    spark_session: SparkSession, tmp_path: Path
 ) -> None:
     storage, tasks = open_storage(), []
     for number, seed in enumerate((None, 4564, None, 7358, None)):
@@ -121,7 +114,7 @@ def test_27_executors_survive_files_that_end_their_reader(
         uri = f"file://{path}"
         tasks.append(FileTask(number, uri, found.size, found.modified, format="orc"))
     problems: dict[int, str | None] = {}
-    for collected in SparkCollector(session).collect(tasks, Reading()):
+    for collected in SparkCollector(spark_session).collect(tasks, Reading()):
         files, texts = (collected.files[c].to_pylist() for c in ("file", "problem"))
         problems.update(zip(files, texts, strict=True))
     for number in range(5):
@@ -139,7 +132,7 @@ class Elsewhere(SparkCollector):
         return super().collect(moved, reading)
 
 
-def test_a_storage_that_fails_fails_the_build(session: SparkSession, lake: Lake) -> None:
+def test_a_storage_that_fails_fails_the_build(spark_session: SparkSession, lake: Lake) -> None:
     lake.write("f", {"x": [1]})
     options = {
         "endpoint": "http://127.0.0.1:9",
@@ -150,15 +143,15 @@ def test_a_storage_that_fails_fails_the_build(session: SparkSession, lake: Lake)
         "retries": "0",
     }
     with pytest.raises(StorageFailure, match="nowhere"):
-        lake.build(collector=Elsewhere(session, options))
+        lake.build(collector=Elsewhere(spark_session, options))
     assert lake.store().latest() is None
 
 
-def test_no_file_is_read_twice(session: SparkSession, lake: Lake) -> None:
+def test_no_file_is_read_twice(spark_session: SparkSession, lake: Lake) -> None:
     for i in range(30):
         lake.write(f"f{i:02d}", {"x": [i]})
     seen: list[tuple[int, int]] = []
-    lake.build(collector=SparkCollector(session), progress=lambda d, n: seen.append((d, n)))
+    lake.build(collector=SparkCollector(spark_session), progress=lambda d, n: seen.append((d, n)))
     assert seen[-1] == (30, 30)
     assert [d for d, _ in seen] == sorted(d for d, _ in seen)
     assert lake.column("x", BIGINT).lower.tolist() == list(range(30))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +21,6 @@ from bridge.clustering.rewriting.rewrite import GroupTask
 from bridge.clustering.rewriting.spark_rewrite import SparkRewriter
 from bridge.indexing.spark_build import SparkCollector
 from bridge.kernel.config import Config
-from bridge.runtime.spark_session import open_session
 from tests.support.lake import age
 from tests.unit.clustering.test_rewrite import STORAGE, state_of
 
@@ -41,27 +39,19 @@ from range({}, {}, 1, 1)
 """
 
 
-@pytest.fixture(scope="module")
-def session() -> Iterator[SparkSession]:
-    pytest.importorskip("pyspark")
-    session = open_session("local[2]", name="skipbridge-tests")
-    yield session
-    session.stop()
-
-
 def columns_of(path: Path) -> str:
     """The columns as they are stored, without the name of the root."""
     return str(pq.ParquetFile(path).schema).split("\n", 2)[2]
 
 
 def test_spark_rewrites_what_spark_wrote(
-    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark_session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SKIPBRIDGE_CACHE", str(tmp_path / "cache"))
     root = tmp_path / "t"
-    session.conf.set("spark.sql.parquet.outputTimestampType", "INT96")
+    spark_session.conf.set("spark.sql.parquet.outputTimestampType", "INT96")
     for i in range(3):
-        frame = session.sql(SQL.format(i * 50, i * 50 + 100))
+        frame = spark_session.sql(SQL.format(i * 50, i * 50 + 100))
         frame.write.mode("append").partitionBy("part").parquet(str(root))
     old = sorted(root.glob("part=*/*.parquet"))
     for path in old:
@@ -75,7 +65,7 @@ def test_spark_rewrites_what_spark_wrote(
         # What the index needs of new files comes from the tasks that write them.
         patched.setattr(SparkCollector, "collect", None)
         done = cluster.run(
-            Config(), str(root), made["instant"], spark=session, progress=lambda *_: None
+            Config(), str(root), made["instant"], spark=spark_session, progress=lambda *_: None
         )
     assert (done["state"], done["rejected"], done["rows"]) == ("completed", [], 300)
     new = sorted(root.glob(f".skipbridge_clustered/{made['instant']}/part=*/*-data"))
@@ -88,20 +78,22 @@ def test_spark_rewrites_what_spark_wrote(
         assert sorted(map(repr, scan.to_arrow().to_pylist())) == before
     # Spark, as any engine without skipbridge, reads the old files; and the new ones alike.
     columns = ["id", "d", "m", "wide", "s", "day", "t", "st", "n"]
-    expected = sorted(map(repr, session.read.parquet(str(root)).select(columns).collect()))
+    expected = sorted(map(repr, spark_session.read.parquet(str(root)).select(columns).collect()))
     assert len(expected) == 300
-    found = session.read.parquet(*map(str, new)).select(columns).collect()
+    found = spark_session.read.parquet(*map(str, new)).select(columns).collect()
     assert sorted(map(repr, found)) == expected
 
 
-def test_spark_and_threads_write_the_same_bytes(session: SparkSession, tmp_path: Path) -> None:
+def test_spark_and_threads_write_the_same_bytes(
+    spark_session: SparkSession, tmp_path: Path
+) -> None:
     for i in range(40):
         x = [(i * 7919 + k * 104729) % 5000 for k in range(500)]
         table = pa.table({"x": x, "s": [f"s{v % 90}" for v in x], "all": [f"{v:050}" for v in x]})
         pq.write_table(table, tmp_path / f"{i:02}.parquet", compression="zstd")
     states = tuple(state_of(path) for path in sorted(tmp_path.glob("*.parquet")))
     found = []
-    for rewriter in (SparkRewriter(session, ship=False), ThreadRewriter(STORAGE)):
+    for rewriter in (SparkRewriter(spark_session, ship=False), ThreadRewriter(STORAGE)):
         target = f"file://{tmp_path}/{len(found)}"
         task = GroupTask(0, "", states, 3, "kdtree", ("x", "s"), target, None, 1 << 27)
         read: list[int] = []
@@ -130,7 +122,7 @@ def kept(root: Path, where: str | None = None) -> int:
 
 
 def test_by_overlap_depth(
-    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark_session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Batches that were clustered one after another are sorted into each other."""
     monkeypatch.setenv("SKIPBRIDGE_CACHE", str(tmp_path / "cache"))
@@ -145,7 +137,7 @@ def test_by_overlap_depth(
         strategy = Strategy("linear", ("x",), "overlap", limits, depth=depth)
         made = cluster.schedule(Config(), str(root), strategy, print)
         done = cluster.run(
-            Config(), str(root), made["instant"], spark=session, progress=lambda *_: None
+            Config(), str(root), made["instant"], spark=spark_session, progress=lambda *_: None
         )
         assert (done["state"], done["rejected"]) == ("completed", [])
         assert values(root) == sorted(expected)

@@ -226,7 +226,7 @@ class Writer:
         wanted = ["t", *(["t_ro", "t_rt"] if self.kind == MOR else [])]
         for table in wanted:
             assert set(self.partitions(table)) == expected, (table, report.to_dict())
-        assert sorted(self.client.get_tables(self.name.schema, "t*")) == sorted(wanted)
+        assert sorted(self.client.call("get_tables", self.name.schema, "t*")) == sorted(wanted)
         assert again.outcome == "in step" and not again.problems, again.to_dict()
         now = sorted((f, f.stat().st_size) for f in self.path.rglob("*") if f.is_file())
         assert now == files, "sync writes no file of the table"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,6 @@ from bridge.index.kinds import registry
 from bridge.index.kinds.registry import kind
 from bridge.indexing.spark_build import SparkCollector
 from bridge.kernel.types import BIGINT, DATE, INTEGER, STRING, TRINO, Type, Value, decimal
-from bridge.runtime.spark_session import open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,14 +29,6 @@ from range({}, {}, 1, 1)
 DEFINITIONS = [("bloom", "h"), ("bloom", "name"), ("bloom", "m"), ("bloom", "day"), ("values", "m")]
 
 
-@pytest.fixture(scope="module")
-def session() -> Iterator[SparkSession]:
-    pytest.importorskip("pyspark")
-    session = open_session("local[2]", name="skipbridge-kinds")
-    yield session
-    session.stop()
-
-
 def never(lake: Lake, name: str, type: Type, *values: Value, op: Op = Op.EQ) -> list[bool]:
     serving = lake.snapshot()
     (column, *_) = name.partition(":")
@@ -52,11 +42,11 @@ def never(lake: Lake, name: str, type: Type, *values: Value, op: Op = Op.EQ) -> 
     return result.tolist()
 
 
-def test_spark_gathers_what_threads_gather(session: SparkSession, tmp_path: Path) -> None:
+def test_spark_gathers_what_threads_gather(spark_session: SparkSession, tmp_path: Path) -> None:
     lake = Lake(tmp_path, recursive=True)
-    session.conf.set("parquet.bloom.filter.enabled#h", "false")
+    spark_session.conf.set("parquet.bloom.filter.enabled#h", "false")
     for i in range(6):
-        writer = session.sql(SQL.format(i * 50, i * 50 + 50)).write.mode("append")
+        writer = spark_session.sql(SQL.format(i * 50, i * 50 + 50)).write.mode("append")
         if i % 2:  # filters of parquet-mr, to be lifted
             writer = writer.option("parquet.bloom.filter.enabled#name", "true")
             writer = writer.option("parquet.bloom.filter.expected.ndv#name", "50")
@@ -65,7 +55,7 @@ def test_spark_gathers_what_threads_gather(session: SparkSession, tmp_path: Path
         age(path)
     definitions = [kind(name).define(column) for name, column in DEFINITIONS]
     report = lake.build(
-        collector=SparkCollector(session), settings=lambda held: held.adding(definitions)
+        collector=SparkCollector(spark_session), settings=lambda held: held.adding(definitions)
     )
     assert (report.files, report.read, report.failed) == (6, 6, ())
     by_spark = {k.name: k.payload() for k in lake.snapshot().kinds}
@@ -77,7 +67,7 @@ def test_spark_gathers_what_threads_gather(session: SparkSession, tmp_path: Path
         assert payload.rows.drop_columns(_places(payload.rows)).equals(
             other.rows.drop_columns(_places(other.rows))
         ), name
-    written = session.read.parquet(lake.location)
+    written = spark_session.read.parquet(lake.location)
     rows = written.selectExpr("*", "input_file_name() as file").collect()
     files = sorted({row["file"] for row in rows})
     asked: list[tuple[str, Type]] = [("h", INTEGER), ("name", STRING), ("day", DATE)]
@@ -138,7 +128,7 @@ KIND = Heights()
 
 
 def test_a_kind_of_another_distribution_goes_to_the_executors(
-    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark_session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "acme_heights.py").write_text(FOREIGN)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -150,7 +140,7 @@ def test_a_kind_of_another_distribution_goes_to_the_executors(
     for i in range(4):
         lake.write(f"f{i}", {"x": list(range(i + 1)) * 2})
     lake.build(
-        collector=SparkCollector(session),
+        collector=SparkCollector(spark_session),
         settings=lambda held: held.adding([acme_heights.KIND.define("x")]),
     )
     (opened,) = lake.snapshot().kinds

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,6 @@ import pytest
 
 import bridge
 from bridge.kernel.config import Config
-from bridge.runtime.spark_session import open_session
 from bridge.segments.commands import add, indexes, tables, views
 from tests.support.exact_rows import exact_rows
 
@@ -39,17 +37,9 @@ COLUMNS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def session() -> Iterator[SparkSession]:
-    pytest.importorskip("pyspark")
-    session = open_session("local[2]", name="skipbridge-views")
-    yield session
-    session.stop()
-
-
-def test_spark_builds_what_threads_build(session: SparkSession, tmp_path: Path) -> None:
-    session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-    session.sql(SQL).write.parquet(str(tmp_path / "facts"))
+def test_spark_builds_what_threads_build(spark_session: SparkSession, tmp_path: Path) -> None:
+    spark_session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    spark_session.sql(SQL).write.parquet(str(tmp_path / "facts"))
     for path in (tmp_path / "facts").glob("*.parquet"):
         os.utime(path, (1.7e9, 1.7e9))
     config, table = Config(), str(tmp_path / "t")
@@ -66,8 +56,8 @@ def test_spark_builds_what_threads_build(session: SparkSession, tmp_path: Path) 
             local=local,
         )
     paths = [str(tmp_path / "facts")]
-    add.add_segment(config, table, paths=paths, spark=session)
-    views.rebuild_view(config, table, name="spark", spark=session)
+    add.add_segment(config, table, paths=paths, spark=spark_session)
+    views.rebuild_view(config, table, name="spark", spark=spark_session)
     facts = bridge.connect().table(table).scan(pruning=False).to_arrow()
     assert len(facts) == 400
     for name in ("spark", "threads"):
@@ -82,10 +72,12 @@ def test_spark_builds_what_threads_build(session: SparkSession, tmp_path: Path) 
         assert days == sorted(days)
 
 
-def test_directories_that_spark_wrote_are_columns(session: SparkSession, tmp_path: Path) -> None:
+def test_directories_that_spark_wrote_are_columns(
+    spark_session: SparkSession, tmp_path: Path
+) -> None:
     """With indexes and a view that Spark builds: NULL, escapes and types as Spark reads them."""
     odd = "select id, if(id % 7 = 0, null, concat('a/b=%', id % 3)) as k, m, day from (" + SQL + ")"
-    rows = session.sql(odd).where("id % 5 = 0")
+    rows = spark_session.sql(odd).where("id % 5 = 0")
     where = str(tmp_path / "facts")
     rows.write.partitionBy("day", "k").parquet(where)
     for path in (tmp_path / "facts").rglob("*.parquet"):
@@ -93,12 +85,14 @@ def test_directories_that_spark_wrote_are_columns(session: SparkSession, tmp_pat
     config, table = Config(), str(tmp_path / "t")
     columns = [("id", "bigint"), ("m", "decimal(10,2)")]
     tables.create_table(config, table, format="parquet", columns=columns)
-    indexes.create_index(config, table, name="m", kind="minmax", spark=session)
-    views.create_view(config, table, name="v", columns=["id"], sort_by=["id"], spark=session)
-    add.add_segment(config, table, paths=[where], spark=session)
+    indexes.create_index(config, table, name="m", kind="minmax", spark=spark_session)
+    views.create_view(config, table, name="v", columns=["id"], sort_by=["id"], spark=spark_session)
+    add.add_segment(config, table, paths=[where], spark=spark_session)
     found = tables.describe(config, table)["partition_columns"]
     assert [(c["name"], c["type"]) for c in found] == [("day", "date"), ("k", "string")]
-    told = session.read.schema("id bigint, m decimal(10,2), day date, k string").parquet(where)
+    told = spark_session.read.schema("id bigint, m decimal(10,2), day date, k string").parquet(
+        where
+    )
     for condition in ("id < 90", "k IS NULL", "k = 'a/b=%1'", "day > date '2024-02-01'"):
         wanted = sorted(tuple(r) for r in told.where(condition).select("id", "day").collect())
         for names in (["id", "day"], ["id", "day", "m"]):  # of the view, and of the facts

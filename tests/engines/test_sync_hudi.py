@@ -36,7 +36,7 @@ def client(request: pytest.FixtureRequest) -> Iterator[MetastoreClient]:
 
 def records(client: MetastoreClient, name: TableName) -> list[Any]:
     found: list[Any] = []
-    for table in client.get_tables(name.schema, f"{name.table}*"):
+    for table in client.call("get_tables", name.schema, f"{name.table}*"):
         found.append(client.get_table(name.schema, table))
         names = client.get_partition_names(name.schema, table) if found[-1].partitionKeys else []
         found.append(client.get_partitions_by_names(name.schema, table, names).partitions)
@@ -60,7 +60,7 @@ def test_synced_in_stages_to_a_real_metastore(
     report = sync_hudi(client, root, name)
     assert report.compared == "changes" and report.outcome == "synced"
     partitions = {s.partition for s in fixture.answers().slices}
-    for table in client.get_tables(name.schema, "t*"):
+    for table in client.call("get_tables", name.schema, "t*"):
         names = client.get_partition_names(name.schema, table)
         assert set(names) == {f"day={p}" for p in partitions}
         sync_hudi(client, root, name)

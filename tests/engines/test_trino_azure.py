@@ -29,12 +29,13 @@ from bridge.servers.process import LOOPBACK
 from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
 from bridge.table.model import CatalogTable, Column, TableName
-from bridge.trino.server import TrinoSpec, start_trino, stock_plugins
+from bridge.trino.server import TrinoSpec, start_trino
 from tests.engines.stack import LIGHT_JVM, ask
 from tests.support.azure_cloud import azure_cloud
 from tests.support.azurite import KEY, URI, azurite_or_skip
 from tests.support.built import built_plugin
 from tests.support.s3_metastore import store_metastore
+from tests.support.servers.stock_trino import stock_plugins
 from tests.support.slow_store import SlowStore
 
 pytestmark = pytest.mark.nightly

@@ -24,13 +24,14 @@ from bridge.servers.planner import start_planner
 from bridge.servers.process import LOOPBACK, choose_port
 from bridge.storage.routed import open_storage
 from bridge.table.model import CatalogTable, Column, TableName
-from bridge.trino.server import TrinoSpec, start_trino, stock_plugins
+from bridge.trino.server import TrinoSpec, start_trino
 from tests.engines.everything import Everything
 from tests.engines.published_story import tell
 from tests.engines.stack import LIGHT_JVM, Stack
 from tests.support.built import built_plugin
 from tests.support.format_files import WRITERS
 from tests.support.hdfs import start_hdfs
+from tests.support.servers.stock_trino import stock_plugins
 
 pytestmark = pytest.mark.full
 

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from bridge.kernel.types import BIGINT
-from bridge.service.client import PlannerClient
 from bridge.table.model import Column
 from tests.engines.stack import Stack, register
+from tests.support.planner_client import PlannerClient
 
 pytestmark = pytest.mark.full
 

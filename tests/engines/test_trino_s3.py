@@ -29,10 +29,11 @@ from bridge.servers.planner import start_planner
 from bridge.servers.process import LOOPBACK, choose_port
 from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
-from bridge.trino.server import TrinoSpec, start_trino, stock_plugins
+from bridge.trino.server import TrinoSpec, start_trino
 from tests.engines.everything import Everything
 from tests.engines.stack import LIGHT_JVM, Stack, ask
 from tests.support.built import built_plugin
+from tests.support.servers.stock_trino import stock_plugins
 
 pytestmark = pytest.mark.full
 

@@ -118,7 +118,7 @@ def star(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sta
     time.sleep(1.1)  # the planner looks for a newer generation once a second
     yield stack
     with MetastoreClient(stack.metastore_uri) as client:
-        client.drop_database("star", cascade=True)
+        client.call("drop_database", "star", False, True)
 
 
 def stats(stack: Stack, relation: str) -> dict[str | None, list[Any]]:

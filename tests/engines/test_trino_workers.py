@@ -22,10 +22,11 @@ from bridge.servers.embedded_metastore import start_embedded_metastore
 from bridge.servers.planner import start_planner
 from bridge.servers.process import LOOPBACK
 from bridge.storage.routed import open_storage
-from bridge.trino.server import TrinoSpec, start_trino, stock_plugins
+from bridge.trino.server import TrinoSpec, start_trino
 from tests.engines.stack import ask
 from tests.support.built import built_plugin
 from tests.support.s3_metastore import s3_metastore
+from tests.support.servers.stock_trino import stock_plugins
 from tests.support.slow_store import SlowStore
 from tests.support.versitygw import BUCKET, versitygw_or_skip
 

@@ -20,12 +20,12 @@ from bridge.index.kinds.values import KIND as VALUES
 from bridge.kernel.config import Config, Setting, parse_address, parse_seconds, parse_size
 from bridge.kernel.errors import BridgeError, InvalidRequest
 from bridge.kernel.types import BIGINT
-from bridge.service.client import PlannerClient
 from bridge.service.handler import _positive
 from bridge.storage.local_disk.local import LocalStorage
 from bridge.storage.object_store.listing_end import _parsed
 from bridge.table.hudi.timeline.archived_timeline import _manifest
 from skipbridge_geo.kind import KIND as GEO
+from tests.support.planner_client import PlannerClient
 
 DIGITS = pytest.mark.parametrize("digits", ["²", "1²", "9" * 5000], ids=["raised", "mixed", "long"])
 

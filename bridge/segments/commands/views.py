@@ -213,32 +213,6 @@ def enable_view(config: Config, table: str, *, name: str, enabled: bool) -> dict
     }
 
 
-def list_views(config: Config, table: str) -> dict[str, Any]:
-    """The views of a table, with the state of each segment."""
-    with open_segments(config, table) as opened:
-        definition = opened.manifest.definition
-        found = []
-        for view in definition.views:
-            held = [current(definition, view, s) for s in opened.manifest.readable]
-            sets = [one.files for one in held if one is not None]
-            found.append(
-                {
-                    "name": view.name,
-                    "columns": list(view.columns),
-                    "sort_columns": list(view.sort_columns),
-                    "properties": dict(view.properties),
-                    "enabled": view.enabled,
-                    "hidden": view.hidden,
-                    "deferred": view.deferred,
-                    "indexes": [i.name for i in view.indexes],
-                    "files": sum(one.count for one in sets),
-                    "bytes": sum(one.bytes for one in sets),
-                    "segments": _states(opened.manifest, view),
-                }
-            )
-    return {"table": str(opened.table.name), "views": found}
-
-
 def find_view(config: Config, schema: str, name: str) -> str:
     """The table of a view, among the tables of segments of one schema.
 

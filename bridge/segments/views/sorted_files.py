@@ -72,11 +72,6 @@ class SortedFiles:
         self._runs: list[Path] = []
         self.rows = 0
 
-    @property
-    def next_number(self) -> int:
-        """The number of the file after the last."""
-        return self._out.number
-
     def add(self, batch: pa.RecordBatch) -> None:
         """Takes one batch of the schema."""
         self._held.append(batch)

@@ -10,6 +10,7 @@ import pwd
 import secrets
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +23,6 @@ from bridge.servers.process import (
     ServerFailed,
     ServerSpec,
     choose_port,
-    private_directory,
     start_server,
 )
 
@@ -120,7 +120,7 @@ def start_postgres(port: int = 0) -> Postgres:
         raise EnvironmentMissing(
             "PostgreSQL is not installed", "install it: apt install postgresql"
         )
-    directory = private_directory("skipbridge-postgres-")
+    directory = Path(tempfile.mkdtemp(prefix="skipbridge-postgres-"))  # only this user opens it
     password = secrets.token_hex(16)
     try:
         as_user = _as_user(directory)

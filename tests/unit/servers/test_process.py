@@ -18,7 +18,6 @@ from bridge.servers.process import (
     ServerSpec,
     choose_port,
     free_port,
-    private_directory,
     recorded_pid,
     recorded_port,
     start_server,
@@ -121,9 +120,3 @@ def test_ports() -> None:
             choose_port(port, "demo")
     assert choose_port(port, "demo") == port
     assert choose_port(0, "demo") > 0
-
-
-def test_a_private_directory_is_private() -> None:
-    directory = private_directory("skipbridge-test-")
-    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
-    directory.rmdir()

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from bridge.kernel.errors import BridgeError, ColumnNotFound, InvalidRequest, ReadVersionUnsupported
-from bridge.service.client import PlannerClient
 from bridge.service.codec import PROTOCOL
+from tests.support.planner_client import PlannerClient
 from tests.support.service import Service
 
 
@@ -141,12 +141,12 @@ def test_system_tables(client: PlannerClient, service: Service) -> None:
 def test_a_page_is_repeatable_and_a_handle_keeps_its_kind(client: PlannerClient) -> None:
     handle = client.plan("db", "t").handle
     with pytest.raises(InvalidRequest):
-        client._call("next_rows", handle, 0, 10)
-    request_handle = client._call("open_system_table", _request(), "files").handle
-    first = client._call("next_rows", request_handle, 0, 2)
-    assert client._call("next_rows", request_handle, 0, 5).columns == first.columns
+        client.call("next_rows", handle, 0, 10)
+    request_handle = client.call("open_system_table", _request(), "files").handle
+    first = client.call("next_rows", request_handle, 0, 2)
+    assert client.call("next_rows", request_handle, 0, 5).columns == first.columns
     with pytest.raises(InvalidRequest):
-        client._call("next_rows", request_handle, 5, 2)
+        client.call("next_rows", request_handle, 5, 2)
     with pytest.raises(BridgeError):
         client.next_splits(request_handle, 0)
 
@@ -172,6 +172,6 @@ def test_plans_take_limit_and_order(serve: Callable[..., Service]) -> None:
             order=[ttypes.SortKey("x", True, False)],
             protocol=PROTOCOL,
         )
-        handle = client._call("plan", request).handle
+        handle = client.call("plan", request).handle
         found = [p for b in client.splits(handle) if b.splits for p in b.splits.paths.to_pylist()]
         assert len(found) == 4 and all(p.endswith("2.parquet") for p in found)

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from bridge.service._gen import ttypes
-from bridge.service.client import PlannerClient, _request
 from bridge.service.codec import PROTOCOL
+from tests.support.planner_client import PlannerClient, _request
 from tests.support.service import Service
 
 

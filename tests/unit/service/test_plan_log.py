@@ -10,9 +10,9 @@ from prometheus_client import REGISTRY, generate_latest
 
 from bridge.kernel import telemetry
 from bridge.service._gen import ttypes
-from bridge.service.client import PlannerClient
 from bridge.service.codec import PROTOCOL
 from tests.support.lake import NAME
+from tests.support.planner_client import PlannerClient
 from tests.support.service import Service
 
 

@@ -18,9 +18,9 @@ from thrift.transport import TTransport
 from bridge import __version__
 from bridge.kernel.errors import ProtocolMismatch, ReadVersionUnsupported
 from bridge.service._gen import Planner
-from bridge.service.client import PlannerClient
 from bridge.service.codec import PROTOCOL
 from tests.support.frames import FOLDER
+from tests.support.planner_client import PlannerClient
 from tests.support.service import Service
 
 
@@ -85,7 +85,7 @@ def test_a_planner_of_protocol_1_is_refused() -> None:
 @pytest.mark.parametrize("protocol", [0, 1, PROTOCOL + 1])
 def test_both_sides_are_named(protocol: int, service: Service) -> None:
     with PlannerClient(service.endpoint) as client, pytest.raises(ProtocolMismatch) as error:
-        client._call("list_tables", "db", protocol)
+        client.call("list_tables", "db", protocol)
     assert f"protocol {protocol}, this planner {__version__} speaks" in error.value.message
     older = "planner" if protocol > PROTOCOL else "client"
     assert error.value.hint.startswith(f"upgrade the {older} ")

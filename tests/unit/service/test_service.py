@@ -34,10 +34,10 @@ from bridge.kernel.types import TRINO
 from bridge.planner import dynamic_filter_wait
 from bridge.service import handler, plans
 from bridge.service._gen import ttypes
-from bridge.service.client import PlannerClient
 from bridge.service.codec import PROTOCOL, decode_batch
 from bridge.service.handler import _semantics
 from bridge.service.server import PlannerServer, check_loopback
+from tests.support.planner_client import PlannerClient
 from tests.support.service import Service
 
 
@@ -157,7 +157,7 @@ def test_a_filter_is_awaited_longer_beside_other_queries(
     def wait(query: str) -> int:
         request = ttypes.PlanRequest("db", "t", engine="trino", protocol=PROTOCOL, query_id=query)
         request.dynamic_filter_columns = ["p"]
-        return client._call("plan", request).dynamic_filter_wait_ms  # type: ignore[no-any-return]
+        return client.call("plan", request).dynamic_filter_wait_ms  # type: ignore[no-any-return]
 
     alone = wait("q1")
     assert alone == wait("q1") == wait("q2") > 0
@@ -167,7 +167,7 @@ def test_a_filter_is_awaited_longer_beside_other_queries(
 def test_a_plan_that_awaits_a_dynamic_filter_brings_no_batch(client: PlannerClient) -> None:
     request = ttypes.PlanRequest("db", "t", engine="trino", protocol=PROTOCOL, first_splits=9)
     request.dynamic_filter_columns = ["p"]
-    plan = client._call("plan", request)
+    plan = client.call("plan", request)
     assert plan.first is None and plan.handle
 
 
@@ -211,7 +211,7 @@ def test_a_request_that_lacks_its_fields_is_the_clients_fault(client: PlannerCli
         ("get_table", (None, "t", "trino", "", "", PROTOCOL)),
     ):
         with pytest.raises(InvalidRequest):
-            client._call(method, *arguments)
+            client.call(method, *arguments)
 
 
 def test_plans_expire(serve: Callable[..., Service]) -> None:
