@@ -45,6 +45,7 @@ from bridge.kernel.errors import AmbiguousColumn, ColumnNotFound, InvalidPredica
 from bridge.kernel.types import INTEGER_RANGE, Field, Kind, NanOrder, Semantics, Value
 
 _SHOWN = 10
+_WITHOUT_ZONE = (Kind.DATE, Kind.TIMESTAMP)
 
 
 class TextExpected(InvalidPredicate):
@@ -408,6 +409,12 @@ def _refuse_incomparable(reference: BoundReference, literal: Literal) -> None:
     """Refuses comparisons in typed conditions that engines reject or cast differently."""
     given, wanted = literal.type, reference.type
     numeric = wanted.is_integer or wanted.is_floating or wanted.kind is Kind.DECIMAL
+    if wanted.kind is Kind.UNKNOWN:
+        raise InvalidPredicate(
+            f"{_spell(reference.path)} holds NULL alone, or values of a type that Hive does not "
+            f"have, compared with a {given}",
+            "leave this part out, and filter what the scan returns",
+        )
     if given.is_text and isinstance(literal.value, bytes):
         text = literal.value.decode("utf-8", "replace")
         if wanted.kind in (Kind.DATE, Kind.TIMESTAMP):
@@ -422,6 +429,17 @@ def _refuse_incomparable(reference: BoundReference, literal: Literal) -> None:
             )
     elif wanted.is_text and wanted.kind is not Kind.CHAR and not given.is_text:
         raise TextExpected(reference, literal)
+    elif given.kind is Kind.TIMESTAMP_TZ and wanted.kind in _WITHOUT_ZONE:
+        raise InvalidPredicate(
+            f"{_spell(reference.path)} is a {wanted}, compared with a timestamp that has a zone",
+            "engines read it in the session's zone: write the value without a zone, as the column "
+            "shows it: TIMESTAMP '2024-03-01 12:00:00'",
+        )
+    elif wanted.kind is Kind.TIMESTAMP_TZ and given.kind in _WITHOUT_ZONE:
+        raise InvalidPredicate(
+            f"{_spell(reference.path)} is a timestamp with a zone, compared with a {given}",
+            "write the zone: TIMESTAMP '2024-03-01 12:00:00 UTC'",
+        )
 
 
 def _pads(reference: BoundReference, literals: tuple[Literal, ...]) -> bool:

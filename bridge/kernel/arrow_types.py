@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bridge.kernel.types import Kind, Type, Value
+from bridge.kernel.types import NOTHING, Kind, Type, Value
 
 _SIMPLE: dict[Kind, pa.DataType] = {
     Kind.BOOLEAN: pa.bool_(),
@@ -43,6 +43,8 @@ def arrow_type(type: Type) -> pa.DataType | None:
         return _SIMPLE[type.kind]
     if type.kind is Kind.DECIMAL:
         return pa.decimal128(type.precision, type.scale)
+    if type == NOTHING:
+        return pa.null()
     inner = [(f.name, arrow_type(f.type)) for f in type.fields]
     if not inner or any(t is None for _, t in inner):
         return None

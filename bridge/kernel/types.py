@@ -152,6 +152,8 @@ TIMESTAMP_TZ = Type(Kind.TIMESTAMP_TZ)
 STRING = Type(Kind.STRING)
 BINARY = Type(Kind.BINARY)
 UNKNOWN = Type(Kind.UNKNOWN)
+NOTHING = Type(Kind.UNKNOWN, length=1)
+"""Of a column, or a part of one, in which every value is NULL: it goes with any type."""
 
 
 def decimal(precision: int, scale: int) -> Type:

@@ -17,7 +17,7 @@ from bridge.kernel.errors import (
     TableNotFound,
     UnsupportedTable,
 )
-from bridge.kernel.types import UNKNOWN
+from bridge.kernel.types import Kind
 from bridge.metastore import records
 from bridge.metastore.client import MetastoreClient
 from bridge.runtime.compose import (
@@ -65,7 +65,7 @@ def create_table(
     found = catalog.table(catalog.name)
     _hive_classes(found)
     partitions = list(_all_partitions(catalog, found))
-    unreadable = [c.name for c in found.columns if c.type is UNKNOWN]
+    unreadable = [c.name for c in found.columns if c.type.kind is Kind.UNKNOWN]
     report: dict[str, Any] = {
         "table": str(target),
         "location": found.location,
@@ -211,7 +211,7 @@ def thrift_columns(columns: Sequence[Column]) -> list[records.FieldSchema]:
     return [
         records.FieldSchema(name=c.name, type=str(c.type), comment=c.comment)
         for c in columns
-        if c.type is not UNKNOWN
+        if c.type.kind is not Kind.UNKNOWN
     ]
 
 

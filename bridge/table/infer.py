@@ -21,6 +21,7 @@ from bridge.kernel.types import (
     DOUBLE,
     FLOAT,
     INTEGER,
+    NOTHING,
     SMALLINT,
     STRING,
     TIMESTAMP,
@@ -39,11 +40,9 @@ from bridge.storage.reading.ahead import ask_all
 from bridge.table.directory.stray import Stray, stray
 from bridge.table.model import Column
 
-_NOTHING = Type(Kind.UNKNOWN, length=1)
-"""A column, or a part of one, in which every value is NULL: it goes with any type."""
 _INTEGERS = (Kind.TINYINT, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
 _SIMPLE: dict[pa.DataType, Type] = {
-    pa.null(): _NOTHING,
+    pa.null(): NOTHING,
     pa.bool_(): BOOLEAN,
     pa.int8(): TINYINT,
     pa.int16(): SMALLINT,
@@ -270,9 +269,9 @@ def common_type(
     Args:
         same: whether ``left`` holds the values of ``right`` as it is; asked at every depth.
     """
-    if same(left, right) or right == _NOTHING:
+    if same(left, right) or right == NOTHING:
         return left
-    if left == _NOTHING:
+    if left == NOTHING:
         return right
     if left.kind in _INTEGERS and right.kind in _INTEGERS:
         return max(left, right, key=lambda t: _INTEGERS.index(t.kind))

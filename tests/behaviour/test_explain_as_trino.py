@@ -66,7 +66,6 @@ def test_what_trino_unwraps_prunes_and_needs_no_index(lake: Lake, text: str, kep
 @pytest.mark.parametrize(
     "text",
     [
-        "ts >= TIMESTAMP '2024-01-01 00:00:00 UTC'",
         "date(s) = DATE '2024-07-01'",
         "year(s) = 2024",
     ],

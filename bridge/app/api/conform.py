@@ -42,6 +42,12 @@ def conform(array: pa.Array, target: Type, engine: str, column: str, uri: str) -
     try:
         return _conform(array, target, engine)
     except (_Differs, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        if target.kind is Kind.UNKNOWN:
+            raise SchemaConflict(
+                f"column {column!r} is {array.type} in {uri}: Hive has no such type, or the files "
+                "that were inspected have no value of it",
+                "leave it out: name the columns that are wanted",
+            ) from error
         detail = f": {error}" if isinstance(error, pa.ArrowInvalid) else ""
         raise SchemaConflict(
             f"column {column!r} is {target} in the table and {array.type} in {uri}{detail}",

@@ -311,7 +311,7 @@ def _times(modified: np.ndarray) -> pa.Array:
 def output_schema(definition: Definition, columns: tuple[str, ...] | None) -> pa.Schema:
     """The columns of a scan.
 
-    Columns of a type that Arrow or Hive has none of are left out, unless they are named.
+    Columns of a type that Hive does not have are left out, unless they are named.
 
     Errors:
         ColumnNotFound.
@@ -332,7 +332,8 @@ def output_schema(definition: Definition, columns: tuple[str, ...] | None) -> pa
         target = arrow_type(reference.type)
         if target is None:
             raise UnsupportedType(
-                f"column {name} is {reference.type}, which is not read here", "leave it out"
+                f"column {name} is of a type that Hive does not have, which is not read here",
+                "leave it out; for a scan, write it as string, bigint or float",
             )
         if any(f.name == reference.path[0] for f in fields):
             raise InvalidRequest(f"column {name} is named twice", "name it once")

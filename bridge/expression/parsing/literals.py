@@ -19,10 +19,25 @@ from fractions import Fraction
 import numpy as np
 
 from bridge.expression.nodes import Literal
-from bridge.expression.parsing.calendar import MICROS_PER_DAY, parse_date, parse_timestamp
-from bridge.kernel.types import INTEGER_RANGE, Kind, Type, Value, decimal
+from bridge.expression.parsing.calendar import (
+    MICROS_PER_DAY,
+    parse_date,
+    parse_instant,
+    parse_timestamp,
+)
+from bridge.kernel.errors import InvalidPredicate
+from bridge.kernel.types import (
+    INTEGER_RANGE,
+    TIMESTAMP,
+    TIMESTAMP_TZ,
+    Kind,
+    Type,
+    Value,
+    decimal,
+)
 
 _TO_THE_MINUTE = re.compile(rb"\d[ T]\d\d:\d\d$")
+_NANOSECONDS = re.compile(r":\d\d\.\d{7}")
 _MICROS_END = 2**63 - MICROS_PER_DAY
 _EXACT_INTEGERS = {Kind.FLOAT: 2**24, Kind.DOUBLE: 2**53}
 
@@ -128,6 +143,27 @@ def parse_decimal(text: str) -> Literal | None:
     if precision > 38:
         return None
     return Literal(sign * int(digits.lstrip("0") or "0"), decimal(precision, len(fraction)))
+
+
+def parse_moment(text: str, type: Type, *, zoned: bool) -> Literal | None:
+    """Parses a timestamp of the type; None if the text is none.
+
+    Args:
+        zoned: a text with an offset is a timestamp with a zone, whatever the type.
+
+    Errors:
+        InvalidPredicate: it has nanoseconds, which are not compared here.
+    """
+    if _NANOSECONDS.search(text):
+        raise InvalidPredicate(
+            f"{text!r} has more than six digits of a second, and microseconds are compared",
+            "write at most six digits; instead of the end of a day: < the day after",
+        )
+    micros = None if type.kind is Kind.TIMESTAMP_TZ else parse_timestamp(text)
+    if micros is not None:
+        return Literal(micros, TIMESTAMP)
+    instant = parse_instant(text) if zoned or type.kind is Kind.TIMESTAMP_TZ else None
+    return None if instant is None else Literal(instant, TIMESTAMP_TZ)
 
 
 def parse_float(text: str, *, single: bool) -> float:

@@ -33,7 +33,7 @@ from bridge.expression.nodes import (
     Reference,
     Unknown,
 )
-from bridge.expression.parsing.calendar import parse_date, parse_instant, parse_timestamp
+from bridge.expression.parsing.calendar import parse_date
 from bridge.expression.parsing.like import matches, parse_like
 from bridge.expression.parsing.literals import (
     around,
@@ -41,6 +41,7 @@ from bridge.expression.parsing.literals import (
     exact_number,
     parse_decimal,
     parse_float,
+    parse_moment,
 )
 from bridge.expression.parsing.sql_parser import own_parts, parse_condition, spelling
 from bridge.expression.rewrite import NEGATED
@@ -548,15 +549,8 @@ def _from_text(text: str, type: Type, dialect: str) -> Literal | None:
         case Type(kind=Kind.DATE):
             days = parse_date(text)
             return None if days is None else Literal(days, DATE)
-        case Type(kind=Kind.TIMESTAMP):
-            micros = parse_timestamp(text)
-            if micros is not None:
-                return Literal(micros, TIMESTAMP)
-            instant = parse_instant(text) if dialect == "spark" else None
-            return None if instant is None else Literal(instant, TIMESTAMP_TZ)
-        case Type(kind=Kind.TIMESTAMP_TZ):
-            instant = parse_instant(text)
-            return None if instant is None else Literal(instant, TIMESTAMP_TZ)
+        case Type(kind=Kind.TIMESTAMP | Kind.TIMESTAMP_TZ):
+            return parse_moment(text, type, zoned=dialect == "spark")
         case Type(kind=Kind.BOOLEAN):
             known = {"true": True, "false": False}.get(text.lower())
             return None if known is None else Literal(known, BOOLEAN)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from bridge.formats.registry import recognise
 from bridge.kernel.errors import InvalidRequest, SchemaConflict, TableNotFound
-from bridge.kernel.types import BIGINT, DATE, INTEGER, STRING, Type
+from bridge.kernel.types import BIGINT, DATE, INTEGER, NOTHING, STRING, UNKNOWN, Type
 from bridge.storage.port import FileTable, Storage
 from bridge.table.directory.discovered import visible_files
 from bridge.table.directory.foreign import refuse_foreign_root, refuse_hudi_parts, refuse_left
@@ -165,7 +165,18 @@ class DirectoryCatalog:
         # As in Hive, the partition key wins over a file column of the same name.
         columns = tuple(c for c in columns if c.name not in names)
         self.left_out = tuple(m for c in columns for m in members_left_out(c.name, c.type))
-        return CatalogTable(self.name, settle_columns(columns), keys, self._location, format)
+        columns = tuple(c if c.type == NOTHING else settle_columns([c])[0] for c in columns)
+        self._warn_of_types([*(c.name for c in columns if c.type is UNKNOWN), *self.left_out])
+        return CatalogTable(self.name, columns, keys, self._location, format)
+
+    def _warn_of_types(self, names: Sequence[str]) -> None:
+        if names:
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            self._warn(
+                f"columns left out below {self._location}: {', '.join(names[:_NAMED])}{more}: Hive "
+                "has no such type, or a member has no value -> write a time of the day as string "
+                "or bigint, a half float as float"
+            )
 
     def _warn(self, text: str) -> None:
         """Once: a session looks at the directory for every scan."""
