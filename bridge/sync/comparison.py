@@ -408,7 +408,7 @@ class Comparison:
         if plan.table is not None:
             format = plan.table.layout.format
         else:
-            plan.files, told = declare_files(storage, self._request, plan.place.root, files)
+            plan.files, told = declare_files(storage, self._request, plan.directories, files)
             format = plan.files.format
         if file_format(format).read_schema is None:  # the table's columns are as declared
             self._files_columns = told
@@ -416,11 +416,7 @@ class Comparison:
         found = read_schemas(storage, files, format, threads=self._settings.threads)
         self._report.unreadable = list(found.unreadable)
         if plan.table is None and not found.columns:
-            reason = found.unreadable[0][1] if found.unreadable else "all files are gone"
-            raise TableNotFound(
-                f"no readable file below {plan.place.root}: {reason}",
-                "give the directory that holds the data; name its format: --format",
-            )
+            raise found.refusal(plan.place.root)
         self._files_columns, self._schemas = found.columns, found.files
         table = plan.table.columns if plan.table is not None else ()
         return evolve(table, found.columns, plan.stored.keys)
@@ -578,6 +574,7 @@ class Comparison:
         if plan.table is None:
             keys = ", ".join(f"{k.name} {k.type}" for k in plan.stored.keys)
             lines = [f"+ table {self._request.name}" + (f", partitioned by {keys}" if keys else "")]
+            lines += plan.files.notes
         else:
             lines, properties = [], plan.table.properties
             if (

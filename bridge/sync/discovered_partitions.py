@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from bridge.kernel.types import UNKNOWN, Kind
@@ -20,6 +21,7 @@ from bridge.table.partition import UNPARSABLE, parse_value
 
 KeyTexts = tuple[str | None, ...]
 """Unescaped values of a partition, None for NULL; they identify the partition."""
+_RECURSIVE = "set planner.recursive (SKIPBRIDGE_PLANNER_RECURSIVE=true)"
 _CHECKED = frozenset({Kind.BOOLEAN, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP})
 
 
@@ -151,6 +153,8 @@ def read_directories(
         except UnparsableDirectory as error:
             unparsable.append((directory, str(error)))
     names = tuple(k.name.lower() for k in keys) if keys is not None else _most(read)
+    if not recursive:
+        unparsable = [(d, why + _told_nested(extractor, d, names)) for d, why in unparsable]
     fitting: list[tuple[int, str, KeyValues]] = []
     for row, directory, values in read:
         if tuple(values) == names:
@@ -202,6 +206,18 @@ def _read(extractor: PartitionExtractor, directory: str, recursive: bool) -> tup
         return _read(extractor, directory.rpartition("/")[0], recursive)
     except Exception as error:
         raise UnparsableDirectory(f"the extractor failed: {error!r}") from error
+
+
+def _told_nested(extractor: PartitionExtractor, directory: str, names: Sequence[str]) -> str:
+    """What to set if a directory that is no partition lies in one; else nothing."""
+    inside = directory
+    while inside:
+        inside = inside.rpartition("/")[0]
+        with suppress(UnparsableDirectory):
+            place, values = _read(extractor, inside, recursive=False)
+            if tuple(values) == tuple(names):
+                return f"; if engines read subdirectories of {place or 'the root'}: {_RECURSIVE}"
+    return ""
 
 
 def _in_root(directories: Discovered, row: int, keys: str) -> str:

@@ -12,7 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from bridge.formats.registry import file_format, recognise
-from bridge.kernel.errors import FileCorrupt, FileShort, SchemaConflict, UnsupportedTable
+from bridge.kernel.errors import (
+    AmbiguousColumn,
+    FileCorrupt,
+    FileShort,
+    SchemaConflict,
+    UnsupportedTable,
+)
 from bridge.kernel.types import (
     BIGINT,
     BINARY,
@@ -67,8 +73,8 @@ _SIMPLE: dict[pa.DataType, Type] = {
 }
 
 
-class _AlikeNames(FileCorrupt):
-    """A whole file whose names no engine can tell apart."""
+class AlikeNames(AmbiguousColumn, FileCorrupt):
+    """A whole file whose names no engine can tell apart: for readers it is as good as damaged."""
 
 
 def read_schema(storage: Storage, uri: str, size: int, format: str = "parquet") -> pa.Schema:
@@ -106,9 +112,9 @@ def _legible(schema: pa.Schema, uri: str) -> pa.Schema:
         for field in pending.pop():
             first = names.get(field.name.lower())
             if first is not None:
-                raise _AlikeNames(
+                raise AlikeNames(
                     f"{uri}: two columns differ only in case: {first!r} and {field.name!r}",
-                    "Hive and Trino cannot tell them apart; rewrite the file",
+                    "Hive and Trino cannot tell them apart: write the file again with other names",
                 )
             names[field.name.lower()] = field.name
             if pa.types.is_nested(field.type):
@@ -126,9 +132,10 @@ def infer_readable(
 
     Errors:
         SchemaConflict: two files disagree.
-        FileCorrupt: no file can be read.
+        FileCorrupt: no file can be read; `AlikeNames`: for the names in it.
         FileUnreadable.
     """
+    alike: list[AlikeNames] = []
 
     def read(file: tuple[str, int]) -> pa.Schema | Stray:
         uri, size = file
@@ -136,9 +143,10 @@ def infer_readable(
             return read_schema(storage, uri, size, format)
         except FileShort:
             return Stray(uri, "being written, or was cut", "wait until it is closed, or restore it")
-        except _AlikeNames as error:
+        except AlikeNames as error:
+            alike.append(error)
             what = error.message.removeprefix(uri).lstrip(": ")
-            return Stray(uri, f"a file in which {what}", error.hint or "rewrite the file")
+            return Stray(uri, f"a file in which {what}", error.hint)
         except FileCorrupt as error:
             found = stray(storage, uri, size)
             whole = recognise(storage, uri, size)
@@ -149,6 +157,8 @@ def infer_readable(
 
     found = ask_all(storage, read, files, files[0][0]) if files else []
     strays = tuple(each for each in found if isinstance(each, Stray))
+    if alike and len(alike) == len(found):
+        raise alike[0]
     if strays and len(strays) == len(found):
         raise FileCorrupt(f"{strays[0].uri} is {strays[0].what}", strays[0].remedy)
     schemas = (

@@ -1,8 +1,8 @@
 """How the files of a new table are declared: their format, columns, header and delimiter.
 
 Parquet, ORC and Avro files tell their format and their columns. JSON, CSV and text have to be asked
-for by name, because any file may be taken for text. Columns of JSON are inferred from the beginning
-of one file; those of CSV are texts, as Hive's OpenCSVSerde gives them.
+for by name, because any file may be taken for text. Columns of JSON and headers of CSV are inferred
+from the beginnings of some files; columns of CSV are texts, as Hive's OpenCSVSerde gives them.
 """
 
 from __future__ import annotations
@@ -11,12 +11,17 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import pyarrow.compute as pc
+
 from bridge.formats.registry import file_format, file_formats, read_formats
 from bridge.kernel.errors import FileCorrupt, InvalidRequest, SchemaConflict, UnsupportedTable
 from bridge.kernel.types import STRING
+from bridge.planner.reports.text import count_files
 from bridge.storage.port import Storage
 from bridge.storage.reading.ahead import ask_all
 from bridge.sync.request import SyncRequest
+from bridge.sync.schemas.schema import thin_out
+from bridge.table.directory.discovered import Discovered
 from bridge.table.directory.stray import format_of, options
 from bridge.table.hudi.schema.avro_schema import META_COLUMNS, avro_columns
 from bridge.table.infer import common_type
@@ -36,11 +41,13 @@ class FileFormatOptions:
 
     Attributes:
         properties: of the table. serde: parameters of its SerDe.
+        notes: what the columns were inferred from, if not from whole files.
     """
 
     format: str = "parquet"
     properties: dict[str, str] = field(default_factory=dict)
     serde: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 def given_columns(text: str | None, format: str | None) -> tuple[Column, ...]:
@@ -48,7 +55,7 @@ def given_columns(text: str | None, format: str | None) -> tuple[Column, ...]:
     if text is None:
         return ()
     if format == "csv":
-        parts = [part.strip() for part in text.split(",")]
+        parts = declare.split_columns(text)
         text = ", ".join(part if " " in part or ":" in part else f"{part} string" for part in parts)
     found = tuple(
         Column(c.name, c.type) for c in declare.declare_columns(declare.parse_columns(text))
@@ -63,16 +70,22 @@ def given_columns(text: str | None, format: str | None) -> tuple[Column, ...]:
 
 
 def declare_files(
-    storage: Storage, request: SyncRequest, root: str, files: Sequence[tuple[str, int]]
+    storage: Storage,
+    request: SyncRequest,
+    directories: Discovered,
+    files: Sequence[tuple[str, int]],
 ) -> tuple[FileFormatOptions, tuple[Column, ...]]:
     """The declaration of a new table's files, and its columns if no schema is read from each file.
+
+    Args:
+        files: those of the directories that are inspected.
 
     Errors:
         UnsupportedTable: the files do not tell their format, or the format is not read.
         InvalidRequest: columns are missing, or an option does not fit the format.
         SchemaConflict, FileCorrupt, FileUnreadable, StorageFailure.
     """
-    format = request.format or _told(storage, root, files)
+    format = request.format or _told(storage, directories.root, files)
     if format not in read_formats() or file_format(format).hive is None:
         known = ", ".join(sorted(f for f in read_formats() if file_formats()[f].hive))
         raise UnsupportedTable(f"tables of the format {format!r} are not synced", known)
@@ -90,7 +103,14 @@ def declare_files(
         made = dataclasses.replace(made, serde={_DELIMITER[format]: request.delimiter})
     if described or request.columns or not files:
         return made, request.columns
-    return made, _inferred(storage, request, format, files)
+    if format == "avro":
+        return made, _of_avro(storage, files)
+    some = [files[i] for i in thin_out(range(len(files)), _SAMPLED)]
+    every = int(pc.sum(directories.rows["files"]).as_py())
+    note = f"~ columns as the first lines of {len(some):,} of {count_files(every)} have them"
+    if len(some) < every:
+        note += "; for a column of other files alone: --columns"
+    return dataclasses.replace(made, notes=(note,)), _inferred(storage, request, format, some)
 
 
 def _told(storage: Storage, root: str, files: Sequence[tuple[str, int]]) -> str:
@@ -113,14 +133,11 @@ def _told(storage: Storage, root: str, files: Sequence[tuple[str, int]]) -> str:
 def _inferred(
     storage: Storage, request: SyncRequest, format: str, files: Sequence[tuple[str, int]]
 ) -> tuple[Column, ...]:
-    uri, size = files[0]
-    if format == "avro":
-        return _of_avro(storage, files)
     if format == "json":
-        return declare.columns_of_text(storage, uri, size, format, {})
+        return declare.columns_of_json(storage, files)
     if format == "csv" and request.header:
         given = () if request.delimiter is None else (("csv.delimiter", request.delimiter),)
-        return given_columns(", ".join(_header(storage, files[:_SAMPLED], given)), format)
+        return given_columns(", ".join(_header(storage, files, given)), format)
     raise InvalidRequest(
         f"files of the format {format} do not tell their columns", f"give{options(format)}"
     )

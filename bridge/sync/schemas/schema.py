@@ -22,11 +22,19 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from bridge.kernel.errors import FileCorrupt, FileShort, FileUnreadable, SchemaConflict
+from bridge.kernel.errors import (
+    BridgeError,
+    FileCorrupt,
+    FileShort,
+    FileUnreadable,
+    SchemaConflict,
+    TableNotFound,
+)
 from bridge.kernel.threads import Threads
 from bridge.kernel.types import UNKNOWN, Kind, Type
 from bridge.storage.port import Storage
 from bridge.table.infer import (
+    AlikeNames,
     common_type,
     members_left_out,
     merge_schemas,
@@ -231,11 +239,23 @@ class FileSchemas:
         unreadable: files that are not of the format or cannot be read, each with the reason;
             deleted files are not included.
         files: the URI and the schema of each file.
+        alike: the first error about names, if there is one.
     """
 
     columns: tuple[Column, ...]
     unreadable: tuple[tuple[str, str], ...] = ()
     files: tuple[tuple[str, pa.Schema], ...] = ()
+    alike: AlikeNames | None = None
+
+    def refusal(self, root: str) -> BridgeError:
+        """What is told of a new table if no file could be read."""
+        if self.alike is not None:
+            return self.alike
+        reason = self.unreadable[0][1] if self.unreadable else "all files are gone"
+        return TableNotFound(
+            f"no readable file below {root}: {reason}",
+            "give the directory that holds the data; name its format: --format",
+        )
 
 
 def read_schemas(
@@ -251,20 +271,32 @@ def read_schemas(
         SchemaConflict: two of the files disagree.
         StorageFailure.
     """
-    schemas, unreadable = read_each(storage, files, format, threads=threads)
-    return FileSchemas(merge_schemas(schemas), unreadable, schemas)
+    alike: list[AlikeNames] = []
+    schemas, unreadable = read_each(storage, files, format, threads=threads, alike=alike)
+    return FileSchemas(merge_schemas(schemas), unreadable, schemas, alike[0] if alike else None)
 
 
 def read_each(
-    storage: Storage, files: Sequence[tuple[str, int]], format: str, *, threads: int = 16
+    storage: Storage,
+    files: Sequence[tuple[str, int]],
+    format: str,
+    *,
+    threads: int = 16,
+    alike: list[AlikeNames] | None = None,
 ) -> tuple[tuple[tuple[str, pa.Schema], ...], tuple[tuple[str, str], ...]]:
-    """Like `read_schemas`, of each file by itself: those that could be read, and the others."""
+    """Like `read_schemas`, of each file by itself: those that could be read, and the others.
+
+    Args:
+        alike: receives the errors about names.
+    """
 
     def read(file: tuple[str, int]) -> pa.Schema | str | None:
         uri, size = file
         try:
             return read_schema(storage, uri, size, format)
         except FileCorrupt as error:
+            if alike is not None and isinstance(error, AlikeNames):
+                alike.append(error)
             return error.message
         except FileShort as error:
             return f"{error.message}: it is being written, or was cut"
