@@ -270,7 +270,7 @@ class FilePruner:
         if self.minmax is None:
             return []
         column = self.minmax.statistics.column
-        compared = {p.reference for p in predicates(predicate) if p.op not in _NULL_TESTS}
+        compared = compared_columns(predicate)
         return sorted(
             (
                 r
@@ -280,6 +280,11 @@ class FilePruner:
             ),
             key=reference_text,
         )
+
+
+def compared_columns(predicate: BoundExpression) -> set[BoundReference]:
+    """What is compared with values, and not only with NULL."""
+    return {p.reference for p in predicates(predicate) if p.op not in _NULL_TESTS}
 
 
 def _has_bounds(found: ColumnStatistics) -> bool:

@@ -85,5 +85,7 @@ FORMAT = FileFormat(
     trino_reader="orc",
     index_kinds=True,
     by_position=True,
+    wide_times="ORC keeps times in the zone of their writer, so bounds are two days wider on each "
+    "side, and times with a zone have none",
     splittable=True,
 )

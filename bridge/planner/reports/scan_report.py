@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
-from bridge.expression.nodes import reference_text
+from bridge.expression.nodes import BoundCall, BoundReference, reference_text
 from bridge.expression.parsing.text import format_bound
+from bridge.formats.registry import file_format
 from bridge.kernel.errors import IndexCorrupt
 from bridge.kernel.types import Kind, Type
 from bridge.planner.attributes import split_by_source
 from bridge.planner.disabled_indexes import disabled_indexes
-from bridge.planner.file_pruner import failed_indexes, unindexed_functions
+from bridge.planner.file_pruner import compared_columns, failed_indexes, unindexed_functions
 from bridge.planner.index_view import argument
 from bridge.planner.reports.report import IndexNotUsed, PruneReport, Remedy, SplitTotals
 from bridge.planner.scan_context import ScanContext
@@ -93,28 +94,31 @@ def _views(context: ScanContext) -> list[IndexNotUsed]:
     return found
 
 
-def _bounds_remedy(type: Type, table: str) -> Remedy:
-    """What gives a column bounds; empty if its type has none."""
+_CLOSER_TIMES = Remedy(text="write Parquet, or partition by the day, for closer bounds of times")
+
+
+def _bounds_remedy(reference: BoundReference, table: str, times: str) -> Remedy:
+    """What gives a column bounds."""
+    type = reference.type
+    if type.kind in _NESTED:
+        return Remedy(text=_INSTEAD.get(type.kind, "write what is asked as a column of its own"))
     if type.is_floating:
         return Remedy("build", table, ("--nan", "scan"))
     if type.kind is Kind.TIMESTAMP:
-        return Remedy(text="write its files with 64-bit timestamps, if they have INT96")
-    return Remedy()
+        int96 = Remedy(text="write its files with 64-bit timestamps, if they have INT96")
+        return _CLOSER_TIMES if times else int96
+    return Remedy("build", table, ("--mode", f"{reference_text(reference)}=full"))
 
 
 _NESTED = {Kind.ARRAY: "an array", Kind.MAP: "a map", Kind.STRUCT: "a struct"}
+_INSTEAD = {Kind.STRUCT: "ask for one of its members"}
 
 
 def _nested(type: Type) -> str:
     """Why a column of this type skips no file; empty: its type is plain."""
     if type.kind not in _NESTED:
         return ""
-    instead = (
-        "ask for one of its members"
-        if type.kind is Kind.STRUCT
-        else "a column of its own for what is asked would have bounds"
-    )
-    return f"it is {_NESTED[type.kind]}, of which a file has no least and greatest value: {instead}"
+    return f"it is {_NESTED[type.kind]}, of which a file has no least and greatest value"
 
 
 def _unindexed(context: ScanContext, table: str) -> list[IndexNotUsed]:
@@ -122,9 +126,10 @@ def _unindexed(context: ScanContext, table: str) -> list[IndexNotUsed]:
     index = context.view.index
     assert index is not None
     pruner = context.pruner_of(index)
-    problems = index.problems
+    problems, times = index.problems, file_format(context.table.format).wide_times
+    asked = split_by_source(context.predicate).data
     found = []
-    for reference in pruner.unindexed_columns(split_by_source(context.predicate).data):
+    for reference in pruner.unindexed_columns(asked):
         column = reference_text(reference)
         error = problems.get(column.lower())
         if error is not None:
@@ -133,14 +138,21 @@ def _unindexed(context: ScanContext, table: str) -> list[IndexNotUsed]:
             found.append(IndexNotUsed(f"minmax({column})", error.code, error.message, remedy))
             continue
         why = _nested(reference.type) or "the index knows no bounds of this column"
-        remedy = _bounds_remedy(reference.type, table)
+        if times and reference.type.kind is Kind.TIMESTAMP:
+            why = f"{why}: {times}"
+        remedy = _bounds_remedy(reference, table, times)
         found.append(IndexNotUsed(f"minmax({column})", "NO_STATISTICS", why, remedy))
     told = {one.index for one in found}
     for each in context.table.columns:  # engines send no condition on their elements
         name, why = f"minmax({each.name})", _nested(each.type)
         word = re.compile(rf"(?<!\w){re.escape(each.name)}(?!\w)", re.IGNORECASE)
         if why and name not in told and any(map(word.search, context.dropped)):
-            found.append(IndexNotUsed(name, "NO_STATISTICS", why))
+            remedy = _bounds_remedy(BoundReference((each.name,), each.type), table, times)
+            found.append(IndexNotUsed(name, "NO_STATISTICS", why, remedy))
+    for reference in sorted(compared_columns(asked), key=reference_text) if times else ():
+        name, call = f"minmax({reference_text(reference)})", isinstance(reference, BoundCall)
+        if reference.type.kind is Kind.TIMESTAMP and not call and name not in told:
+            found.append(IndexNotUsed(name, "WIDE_BOUNDS", times, _CLOSER_TIMES))
     for text, options in unindexed_functions(context.predicate, index.kinds):
         detail = "no index holds values of this function"
         remedy = Remedy("build", table, options)

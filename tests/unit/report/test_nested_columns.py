@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.orc as po
 import pyarrow.parquet as pq
 import pytest
 
@@ -57,3 +59,38 @@ def test_members_of_structs_skip_and_names_within_names_are_no_columns(table: Pa
         assert report.files_kept < 3 and "it is a" not in str(report)
         other = session.table(table).scan("x = 1 AND soundex('tagsy props_') = 'T200'").explain()
         assert "it is a" not in str(other)
+
+
+def test_what_has_no_bounds_has_a_remedy(tmp_path: Path) -> None:
+    rows = pa.table({"tags": [[1]], "st": [{"a": 1}], "x": [1.0], "id": [1]})
+    pq.write_table(rows, tmp_path / "f.parquet")
+    with bridge.connect() as session:
+        table = session.table(tmp_path)
+        table.index.build(modes={"id": "none"})
+        for condition, remedy in (
+            ("tags IS NULL AND tags[1] = 1", "a column of its own"),
+            ("st IS NULL AND st = 1", "one of its members"),
+            ("id = 1", "--mode id=full"),
+        ):
+            (told,) = table.scan(condition).explain().to_dict()["not_used"]
+            assert told["reason"] == "NO_STATISTICS" and remedy in told["remedy"], told
+
+
+def test_times_of_orc_say_why_they_skip_less(tmp_path: Path) -> None:
+    moments = [dt.datetime(2026, 1, day) for day in (1, 2)]
+    for i, moment in enumerate(moments):
+        zoned = pa.array([moment], pa.timestamp("us", "UTC"))
+        rows = {"ts": pa.array([moment], pa.timestamp("us")), "tz": zoned, "k": [i]}
+        po.write_table(pa.table(rows), tmp_path / f"{i}.orc")
+    with bridge.connect() as session:
+        table = session.table(tmp_path)
+        table.index.build()
+
+        def told(condition: str) -> list[str]:
+            found = table.scan(condition).explain().to_dict()["not_used"]
+            assert all("zone of their writer" in n["detail"] and n["remedy"] for n in found)
+            return [n["reason"] for n in found]
+
+        assert told("ts = TIMESTAMP '2026-01-01 00:00:00' AND k = 0") == ["WIDE_BOUNDS"]
+        assert told("tz = TIMESTAMP '2026-01-01 00:00:00'") == ["NO_STATISTICS"]
+        assert told("k = 0") == told("ts IS NULL") == []
