@@ -134,8 +134,14 @@ class RunningService:
             self.handler.plans.expire()
 
 
-def serve(config: Config, say: Say, place: ProcessPlace | None = None) -> None:
-    """Serves until SIGINT or SIGTERM."""
+def serve(
+    config: Config, say: Say, place: ProcessPlace | None = None, *, answers: bool = True
+) -> None:
+    """Serves until SIGINT or SIGTERM.
+
+    Args:
+        answers: whether the metastore does, as `ask_metastore` found.
+    """
     logging.getLogger("bridge.plans").setLevel(logging.INFO)  # a line per plan at any log level
     allow_files()
     done = threading.Event()
@@ -145,7 +151,7 @@ def serve(config: Config, say: Say, place: ProcessPlace | None = None) -> None:
     if place is None:
         _serve_metrics(config, REGISTRY)
     service.start()
-    say(f"planner ready on {service.endpoint}; metastore {config.text('metastore.uri')}")
+    say(f"planner ready on {service.endpoint}; {_told_metastore(config, answers)}")
     if service.door is not None:
         say(f"Iceberg REST catalog on http://{service.door.server.endpoint}")
     done.wait()
@@ -153,8 +159,13 @@ def serve(config: Config, say: Say, place: ProcessPlace | None = None) -> None:
     service.stop()
 
 
-def ask_metastore(config: Config, say: Say) -> None:
-    """Warns of a metastore that does not answer; it may start later than the planner.
+def _told_metastore(config: Config, answers: bool) -> str:
+    told = f"metastore {config.text('metastore.uri')}"
+    return told if answers else f"{told} does NOT answer, and queries fail until it does"
+
+
+def ask_metastore(config: Config, say: Say) -> bool:
+    """Whether the metastore answers; warns if not, since it may start later than the planner.
 
     Errors:
         InvalidConfiguration: metastore.uri is not an address.
@@ -162,12 +173,14 @@ def ask_metastore(config: Config, say: Say) -> None:
     try:
         with metastore_of(config) as client:
             client.get_version()
+        return True
     except InvalidConfiguration:
         raise
     except BridgeError as e:
-        say(f"warning {e.code}: {e.message}; queries fail until it answers")
+        say(f"warning {e.code}: {e.message}")
         if e.hint:
             say(f"  -> {e.hint}")
+        return False
 
 
 def allow_files() -> None:
@@ -212,7 +225,7 @@ def _follow(parent: BaseProcess) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def serve_many(config: Config, processes: int, say: Say) -> None:
+def serve_many(config: Config, processes: int, say: Say, *, answers: bool = True) -> None:
     """Serves from several processes behind one port; ends if one of them ends.
 
     Errors:
@@ -254,10 +267,7 @@ def serve_many(config: Config, processes: int, say: Say) -> None:
             child.start()
         for one in sockets:  # each child has its own copy
             one.close()
-        say(
-            f"{processes} planner processes on {host}:{port}; "
-            f"metastore {config.text('metastore.uri')}"
-        )
+        say(f"{processes} planner processes on {host}:{port}; {_told_metastore(config, answers)}")
         while failed is None and not done.wait(0.5):
             failed = next((c for c in children if not c.is_alive()), None)
     finally:

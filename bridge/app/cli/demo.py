@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+import sys
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import click
 
 from bridge.app.cli.output import progress, say
 
+_QUIET_SECONDS = 10.0
 _out = click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -61,7 +64,7 @@ def demo(ctx: click.Context, out: Path, trino_version: str, from_server: Path | 
             trino_version=trino_version,
             plugin_from=from_server,
             say=interruption.say,
-            progress=progress,
+            progress=_progress,
         )
     raise SystemExit(status)
 
@@ -83,7 +86,22 @@ def spark(out: Path, http_port: int) -> None:
     interruption.listen()
     require_parts()
     with _own_directory(out) as own:
-        serve_demo(own, port=http_port, say=interruption.say, progress=progress)
+        serve_demo(own, port=http_port, say=interruption.say, progress=_progress)
+
+
+@contextmanager
+def _progress(label: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on a terminal; elsewhere a line now and then, so that a slow machine is not silent."""
+    told = time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        nonlocal told
+        if time.monotonic() - told >= _QUIET_SECONDS:
+            told = time.monotonic()
+            say(f"     {done:,} of {total:,} {label}" if total else f"     {done:,} {label}")
+
+    with progress(label) as tick:
+        yield tick if sys.stderr.isatty() else tell
 
 
 @contextmanager

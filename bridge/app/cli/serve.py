@@ -24,7 +24,8 @@ def serve(config: Config) -> None:
 
     It listens on loopback only, since it does not authenticate clients yet. Ctrl-C or SIGTERM let
     calls in flight finish. --processes starts several processes behind one port; by default there
-    is one for every four cores, at most 4. It asks the metastore first; no answer is a warning.
+    is one for every four cores, at most 4. It asks the metastore first. Without an answer it starts
+    all the same, since the metastore may come later, and the line of readiness says so.
 
     \b
     In etc/catalog/bridge.properties of every Trino node:
@@ -34,9 +35,9 @@ def serve(config: Config) -> None:
     from bridge.app.serve import ask_metastore, process_count, serve_many
     from bridge.app.serve import serve as run
 
-    ask_metastore(config, say)
+    answers = ask_metastore(config, say)
     processes = process_count(config)
     if processes > 1:
-        serve_many(config, processes, say)
+        serve_many(config, processes, say, answers=answers)
     else:
-        run(config, say)
+        run(config, say, answers=answers)

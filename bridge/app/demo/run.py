@@ -157,6 +157,7 @@ def run_demo(
             while wait(parts, 0.5).not_done:
                 tick(*fetched_megabytes(trino_version))
         waited = time.monotonic() - asked
+        say("     the connector is built; Trino starts")
         port = trino.result().port
         sides = (
             _Side("skipbridge", "bridge", True, config, 3),

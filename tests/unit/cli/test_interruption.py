@@ -51,3 +51,13 @@ def test_another_handler_that_was_left_behind_is_replaced(
     monkeypatch.setattr("bridge.app.demo.run.missing_parts", list)
     monkeypatch.setattr("bridge.app.demo.run.run_demo", story)
     assert CliRunner().invoke(module.demo, ["--out", str(tmp_path / "demo")]).exit_code == 130
+
+
+def test_a_demo_without_a_terminal_says_how_far_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(module, "_QUIET_SECONDS", 0.0)
+    with module._progress("files") as tick:
+        tick(1250, 5000)
+        tick(7, 0)
+    assert capsys.readouterr().err.splitlines() == ["     1,250 of 5,000 files", "     7 files"]
