@@ -31,7 +31,7 @@ from tests.support.servers.hiveserver2 import ARTIFACTS
 
 pytestmark = [pytest.mark.full, pytest.mark.engine]
 DISCOVER = Path(__file__).parent / "java" / "DiscoverPartitions.java"
-HOW_TO = Path(__file__).parents[2] / "docs/how-to/publishing.md"
+HOW_TO = Path(__file__).parents[2] / "docs/how-to/publishing-clean.md"
 
 
 class Published:

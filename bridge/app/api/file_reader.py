@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from bridge.app.api.conform import conform
+from bridge.formats.column_chunks import OTHER
 from bridge.formats.lines.recipe import Recipe
 from bridge.formats.registry import file_format
 from bridge.formats.rows import Rows
@@ -26,6 +27,7 @@ from bridge.table.registry import table_format
 from bridge.table.snapshot import MergedSlice, MergesSlices
 
 _ENGINE = "read it with the engine"
+_WITHOUT = f"{_ENGINE}, or name the other columns: columns=[...]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +107,29 @@ def _declared_rows(
                 place = places[column.name.lower()]
                 values = batch.get(place)
                 if values is None or (chunks.loose().get(place) and column.type.kind is Kind.FLOAT):
+                    why = _doubt(column, chunks.leaves[place].type == OTHER, values is None)
                     raise FileAmbiguous(
-                        f"{file.uri}: engines may differ in values of {column.name!r}", _ENGINE
+                        f"{file.uri}: engines may differ in values of {column.name!r}: {why}",
+                        _WITHOUT,
                     )
                 found[column.name] = values.combine_chunks().cast(arrow_type(column.type))
             yield found, rows
     except FileAmbiguous as error:
-        raise FileAmbiguous(error.message, _ENGINE) from error
+        hint = error.hint if error.hint == _WITHOUT else _ENGINE
+        raise FileAmbiguous(error.message, hint) from error
+
+
+def _doubt(column: Column, never: bool, missing: bool) -> str:
+    """Why the values of a column are not returned.
+
+    Args:
+        never: of no file of this declaration. missing: they were not read.
+    """
+    if never:
+        return f"no {column.type} is read here from files whose meaning the table declares"
+    if missing:
+        return f"one of them does not fit {column.type}, which engines cut, round or refuse"
+    return f"a number is rounded to {column.type} in more than one way"
 
 
 def as_recorded(storage: Storage, file: ScannedFile, rows: Iterator[Rows]) -> Iterator[Rows]:

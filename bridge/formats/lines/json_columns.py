@@ -121,11 +121,12 @@ class _JsonLines:
                 parsed = None if values is None else _checked(values, declared)
                 if parsed is None:
                     if declared.kind not in _HARMLESS:
-                        odd = "a value" if values is None else _doubtful(values, declared)
                         name = self._names[leaf]
-                        raise ambiguous(
-                            self._uri, f"engines may refuse {odd} of {name!r} as {declared}"
-                        )
+                        if values is None:
+                            odd = f"a value of {name!r} that is no {declared} in JSON"
+                        else:
+                            odd = f"{_doubtful(values, declared)} of {name!r} as {declared}"
+                        raise ambiguous(self._uri, f"engines may refuse {odd}")
                     del self._types[leaf]  # doubtful from here on
                     continue
                 if parsed.loose:

@@ -1,0 +1,40 @@
+"""A value of a JSON file that engines may read differently is refused with its reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bridge.app.api.file_reader import ScannedFile, read_file
+from bridge.formats.lines.recipe import Recipe
+from bridge.kernel.errors import FileAmbiguous
+from bridge.kernel.types import BIGINT, parse_hive_type
+from bridge.storage.local_disk.local import LocalStorage
+from bridge.table.model import Column
+
+SERDE = (("serialization.lib", "org.apache.hive.hcatalog.data.JsonSerDe"),)
+
+
+@pytest.mark.parametrize(
+    ("value", "type", "why"),
+    [
+        ("[1, 2]", "array<int>", "no array<int> is read here"),
+        ("1.555", "decimal(5,2)", "one of them does not fit decimal(5,2)"),
+        ('"abcdef"', "varchar(3)", "one of them does not fit varchar(3)"),
+        ("1.1", "float", "a number is rounded to float"),
+        ('"x"', "date", "'x' of 'a' as date"),
+        ("5", "string", "a value of 'a' that is no string in JSON"),
+    ],
+)
+def test_the_reason_is_told(tmp_path: Path, value: str, type: str, why: str) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(f'{{"id": 1, "a": {value}}}\n')
+    columns = [Column("id", BIGINT), Column("a", parse_hive_type(type))]
+    recipe = Recipe("json", SERDE, tuple((c.name, c.type) for c in columns))
+    stat = path.stat()
+    file = ScannedFile(path.as_uri(), stat.st_size, stat.st_mtime_ns // 1000, "json", None, recipe)
+    with pytest.raises(FileAmbiguous) as refused:
+        list(read_file(LocalStorage(), file, columns, columns, "trino"))
+    assert why in refused.value.message and "t.json" in refused.value.message
+    assert refused.value.hint.startswith("read it with the engine")
