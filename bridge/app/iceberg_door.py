@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from prometheus_client import CollectorRegistry
+
 from bridge.kernel.config import Config
 from bridge.kernel.errors import EnvironmentMissing, InvalidConfiguration
 from bridge.planner.planner import Planner
@@ -32,11 +34,14 @@ class RunningDoor:
         self.footers.close()
 
 
-def open_door(config: Config, planner: Planner, pool: Executor, *, share: bool) -> RunningDoor:
+def open_door(
+    config: Config, planner: Planner, pool: Executor, registry: CollectorRegistry, *, share: bool
+) -> RunningDoor:
     """The door, which listens but answers nothing before its server is started.
 
     Args:
         pool: the threads of plans.
+        registry: of the metrics.
         share: other processes listen on the same port.
 
     Errors:
@@ -65,7 +70,7 @@ def open_door(config: Config, planner: Planner, pool: Executor, *, share: bool) 
     footers = Footers(planner.lister.storage)
     tables = Tables(planner, _schemes(config))
     plans = Plans(tables, footers, config.integer("service.http_footers"))
-    door = Door(tables, plans, pool, limits)
+    door = Door(tables, plans, pool, limits, registry)
     return RunningDoor(DoorServer(door, listen(config, share=share)), footers)
 
 

@@ -101,7 +101,10 @@ class RunningService:
         )
         self.door: RunningDoor | None = None
         if config.integer("service.http_port"):
-            self.door = open_door(config, planner, self.handler.admission, share=place is not None)
+            registry = REGISTRY if place is None else _of_all_processes()
+            self.door = open_door(
+                config, planner, self.handler.admission, registry, share=place is not None
+            )
         self._stopped = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -207,6 +210,13 @@ def _serve_metrics(config: Config, registry: CollectorRegistry) -> None:
         ) from e
 
 
+def _of_all_processes() -> CollectorRegistry:
+    """Adds up what the processes have written to the directory of the environment."""
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    return registry
+
+
 def _child(config: Config, level: int, place: ProcessPlace) -> None:
     """Runs one of several processes; it ends when its parent does, for whatever reason."""
     logging.basicConfig(level=level, format=_LOG_LINE)
@@ -259,10 +269,8 @@ def serve_many(config: Config, processes: int, say: Say, *, answers: bool = True
     try:
         # The processes write metrics to files in this directory; the endpoint adds them up.
         counts = stack.enter_context(tempfile.TemporaryDirectory(prefix="skipbridge-metrics-"))
-        registry = CollectorRegistry()
-        MultiProcessCollector(registry, path=counts)  # type: ignore[no-untyped-call]
-        _serve_metrics(config, registry)
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = counts
+        _serve_metrics(config, _of_all_processes())
         for child in children:
             child.start()
         for one in sockets:  # each child has its own copy

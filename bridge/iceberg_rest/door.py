@@ -1,4 +1,4 @@
-"""The HTTP door: Iceberg's REST protocol with scan planning on the server, and health.
+"""The HTTP door: Iceberg's REST protocol with scan planning on the server, health and metrics.
 
 Requests are authenticated by a bearer token, and must name a configured host: a page in a browser
 cannot reach the door by another name (DNS rebinding). Planning runs in the service's threads, in
@@ -13,11 +13,14 @@ import hmac
 import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
 import orjson
+from prometheus_client import REGISTRY, CollectorRegistry
+from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -67,10 +70,11 @@ class DoorLimits:
 
     Attributes:
         hosts: names in the Host header, in lower case and without port.
-        token: that every request under /v1 must bear; empty: none is asked for.
+        token: that every request must bear, save those for health; empty: none is asked for.
         body: most bytes of a request.
         waiting: requests at work; further ones are told to come again.
         seconds: in which a request must be answered.
+        ready: seconds in which a thread of the planner is free, else it is not ready.
     """
 
     hosts: frozenset[str]
@@ -78,18 +82,33 @@ class DoorLimits:
     body: int = 16 << 20
     waiting: int = 64
     seconds: float = 300.0
+    ready: float = 5.0
 
 
 class Door:
-    """Answers requests; ``app`` is the ASGI application."""
+    """Answers requests; ``app`` is the ASGI application.
 
-    def __init__(self, tables: Tables, plans: Plans, pool: Executor, limits: DoorLimits) -> None:
+    Args:
+        registry: of the planner's metrics.
+    """
+
+    def __init__(
+        self,
+        tables: Tables,
+        plans: Plans,
+        pool: Executor,
+        limits: DoorLimits,
+        registry: CollectorRegistry = REGISTRY,
+    ) -> None:
         self._tables, self._plans, self._pool, self._limits = tables, plans, pool, limits
+        self._registry = registry
         self._under_way = 0
+        self._probe: asyncio.Future[Any] | None = None
         self.app = Starlette(
             routes=[
                 Route("/healthz", self._alive),
-                Route("/readyz", self._alive),
+                Route("/readyz", self._ready),
+                Route("/metrics", self._guarded(self._metrics)),
                 Route("/v1/config", self._guarded(self._config)),
                 Route("/v1/namespaces", self._guarded(self._namespaces)),
                 Route(_NAMESPACE, self._guarded(self._namespace)),
@@ -104,6 +123,24 @@ class Door:
     async def _alive(self, request: Request) -> Response:
         self._require_host(request)
         return Response(b"ok\n", media_type="text/plain")
+
+    async def _ready(self, request: Request) -> Response:
+        """Whether a plan could begin. That a metastore or a store is away is told by metrics."""
+        self._require_host(request)
+        if self._probe is None or self._probe.done():  # at most one waits
+            with suppress(RuntimeError):  # the threads have ended
+                self._probe = asyncio.get_running_loop().run_in_executor(self._pool, _nothing)
+        if self._probe is not None and not self._probe.done():
+            await asyncio.wait([self._probe], timeout=self._limits.ready)
+            if self._probe.done() and not self._probe.cancelled():
+                return Response(b"ok\n", media_type="text/plain")
+        text = f"no thread of the planner has been free for {self._limits.ready:g} s\n"
+        return Response(text, 503, media_type="text/plain")
+
+    async def _metrics(self, request: Request) -> Response:
+        encode, kind = choose_encoder(request.headers.get("accept", ""))
+        body = await asyncio.to_thread(encode, self._registry)
+        return Response(body, headers={"content-type": kind})
 
     def _guarded(self, handler: Handler) -> Handler:
         async def answer(request: Request) -> Response:
@@ -237,6 +274,10 @@ class Door:
         client = client_of(request.headers)
         found = await self._call(self._plans.tasks, self._name(request), client, token)
         return Response(found, media_type="application/json")
+
+
+def _nothing() -> None:
+    """What a thread does that is asked whether it is free."""
 
 
 class _Busy(Exception):

@@ -15,6 +15,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import requests
 from click.testing import CliRunner
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import UnauthorizedError
@@ -225,6 +226,11 @@ def test_the_iceberg_rest_catalog(serve: Serve, tmp_path: Path) -> None:
             scan = table.scan(row_filter="x >= 106 and k = 1")
             assert scan.to_arrow().to_pylist() == [{"x": 107, "k": 1}]
             assert len(list(scan.plan_files())) == 1 and table.scan().count() == 16
+        assert requests.get(f"{url}/readyz", timeout=60).text == "ok\n"
+        held = {"Authorization": "Bearer secret"}
+        counts = requests.get(f"{url}/metrics", headers=held, timeout=60).text
+        # Both processes' plans, whichever of them answers: two scans and a count in each turn.
+        assert 'skipbridge_plans_total{engine="pyiceberg",table="demo.flights"} 18.0' in counts
         told = (tmp_path / "serve.log").read_text()
         assert "by pyiceberg: demo.flights @ 1: " in told and "secret" not in told
         stop(process)

@@ -26,6 +26,8 @@ from tests.support.lake import Lake
 
 JAVA = {"X-Client-Version": "Apache Iceberg 1.12.0"}
 PYICEBERG = {"User-Agent": "PyIceberg/0.12.0"}
+THREADS = 8
+"""Of each door's planner."""
 
 
 class WatchedPlans(Plans):
@@ -45,12 +47,14 @@ class OpenDoor:
     Attributes:
         url: where.
         plans: of its process.
+        pool: the threads of plans.
         planned: the number of files of each plan, in order.
     """
 
     url: str
     plans: WatchedPlans
     planner: Planner
+    pool: Admission
 
     @property
     def planned(self) -> list[int]:
@@ -99,12 +103,12 @@ def open_door(
     tables = Tables(planner, schemes)
     plans = WatchedPlans(tables, reader, footers)
     plans.planned = []
-    pool = Admission(8)
+    pool = Admission(THREADS)
     door = Door(tables, plans, pool, limits or DoorLimits(frozenset({"127.0.0.1"})))
     server = DoorServer(door, socket.create_server(("127.0.0.1", 0)))
     server.start()
     try:
-        yield OpenDoor(f"http://{server.endpoint}", plans, planner)
+        yield OpenDoor(f"http://{server.endpoint}", plans, planner, pool)
     finally:
         server.stop()
         pool.shutdown()
