@@ -202,16 +202,19 @@ class Door:
     async def _body(self, request: Request) -> dict[str, Any]:
         most = self._limits.body
         parts = bytearray()
+        told = request.headers.get("content-length", "")
+        if told.isdecimal() and int(told) > most:  # nothing of it is read
+            raise _too_large(most)
         async for chunk in request.stream():
             parts += chunk
             if len(parts) > most:
-                raise HTTPException(
-                    413, f"the request has more than {most} bytes, service.http_max_body"
-                )
+                raise _too_large(most)
         try:
             found = orjson.loads(bytes(parts))
         except ValueError as error:
-            raise InvalidRequest(f"the body is no JSON: {error}", "send JSON") from error
+            raise InvalidRequest(
+                f"the body is no JSON: {error}", "send JSON of at most 1,000 levels"
+            ) from error
         if not isinstance(found, dict):
             raise InvalidRequest("the body is no JSON object", "send an object")
         return found
@@ -274,6 +277,10 @@ class Door:
         client = client_of(request.headers)
         found = await self._call(self._plans.tasks, self._name(request), client, token)
         return Response(found, media_type="application/json")
+
+
+def _too_large(most: int) -> HTTPException:
+    return HTTPException(413, f"the request has more than {most} bytes, service.http_max_body")
 
 
 def _nothing() -> None:

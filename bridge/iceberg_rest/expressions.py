@@ -11,8 +11,9 @@ them may hold.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bridge.expression.builders import and_, or_
@@ -47,6 +48,8 @@ SEMANTICS = Semantics(NanOrder.LARGEST, raw_timestamps=True)
 MOST_NODES = 200_000
 MOST_LEVELS = 100
 """Changes between AND and OR; what is deeper tells nothing."""
+MOST_VALUES = 200_000
+"""Of all lists of values together; what comes after tells nothing."""
 
 _NEGATED = {
     "eq": "not-eq",
@@ -104,6 +107,7 @@ class Condition:
         op: with all negations applied; empty if it is not known.
         node: as the client sent it.
         negated: whether ``op`` is the negation of the node's.
+        large: the planner does not look at the values.
     """
 
     op: str
@@ -111,6 +115,7 @@ class Condition:
     values: tuple[Any, ...]
     node: Any
     negated: bool
+    large: bool = False
 
 
 Filter = Constant | Junction | Condition
@@ -137,7 +142,7 @@ def parse(body: Any) -> Filter:
     root = _Open("", [])
     opened: list[_Open] = []
     pending: list[tuple[Any, bool, _Open]] = [(body, False, root)]
-    count = 0
+    count = values = 0
     while pending:
         node, negated, within = pending.pop()
         count += 1
@@ -162,7 +167,9 @@ def parse(body: Any) -> Filter:
         elif kind is True or kind is False or kind in ("true", "false"):
             within.parts.append(Constant((kind in (True, "true")) is not negated))
         else:
-            within.parts.append(_leaf(node, kind, negated))
+            leaf = _leaf(node, kind, negated)
+            values += len(leaf.values)
+            within.parts.append(replace(leaf, large=True) if values > MOST_VALUES else leaf)
     for one in reversed(opened):  # what is within another was opened after it
         one.made = Junction(one.kind, tuple(map(_closed, one.parts)))
     return _closed(root.parts[0])
@@ -222,9 +229,9 @@ def to_expression(found: Filter, resolve: Resolve) -> Expression:
 
 
 def _predicate(test: Condition, resolve: Resolve) -> Expression:
-    column = resolve(test.term) if test.op else None
+    column = resolve(test.term) if test.op and not test.large else None
     if column is None:
-        return Unknown(str(test.node)[:200])
+        return Unknown(reprlib.repr(test.node)[:200])
     name, op, type = Reference(column.path), test.op, column.type
     null = Predicate(Op.IS_NULL, name)
     match op:
@@ -239,7 +246,7 @@ def _predicate(test: Condition, resolve: Resolve) -> Expression:
     literals = [_literal(value, column) for value in test.values]
     known = [each for each in literals if each is not None]
     if len(known) < len(literals):
-        return Unknown(str(test.node)[:200], (name,))
+        return Unknown(reprlib.repr(test.node)[:200], (name,))
     match op:
         case "eq" | "in":
             return Predicate(Op.IN, name, tuple(known)) if known else AlwaysFalse()
@@ -322,12 +329,20 @@ def to_java(found: Filter, resolve: Resolve) -> Any:
     """The residual for Iceberg's Java readers, as JSON.
 
     Row groups are judged by it, and the judge knows no NaN: what may hold for NaN says so.
+
+    Errors:
+        InvalidRequest: what lies deeper than `MOST_LEVELS` could not say so.
     """
     match found:
         case Constant(holds):
             return holds
         case Junction(kind, children):
             return _balanced(kind, [to_java(child, resolve) for child in children])
+    if isinstance(found.node, dict) and found.node.get("type") in ("and", "or", "not"):
+        raise InvalidRequest(
+            f"the filter changes between AND and OR more than {MOST_LEVELS} times",
+            "filter by fewer levels of conditions",
+        )
     column = resolve(found.term) if found.op else None
     if column is None:
         return to_plain(found)

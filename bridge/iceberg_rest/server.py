@@ -8,26 +8,30 @@ import time
 
 import uvicorn
 
+from bridge.iceberg_rest.connections import Connection, ConnectionLimits
 from bridge.iceberg_rest.door import Door
 from bridge.kernel.errors import PlannerUnavailable
 
 _STARTED_WITHIN = 60.0
-_CONNECTIONS = 1024
 
 
 class DoorServer:
     """Serves a door on a socket that listens already."""
 
-    def __init__(self, door: Door, listening: socket.socket) -> None:
+    def __init__(
+        self, door: Door, listening: socket.socket, limits: ConnectionLimits | None = None
+    ) -> None:
         self._socket = listening
+        limits = limits or ConnectionLimits()
         config = uvicorn.Config(
             door.app,
             log_config=None,
             access_log=False,
             lifespan="off",
             server_header=False,
-            limit_concurrency=_CONNECTIONS,
-            timeout_keep_alive=30,
+            http=Connection.within(limits),
+            ws="none",
+            timeout_keep_alive=limits.seconds,
             timeout_graceful_shutdown=10,
         )
         self._server = uvicorn.Server(config)

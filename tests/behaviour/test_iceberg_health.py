@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,7 +14,7 @@ from bridge.iceberg_rest.door import DoorLimits
 from bridge.kernel.errors import MetastoreUnavailable
 from bridge.kernel.types import BIGINT
 from bridge.table.model import Column
-from tests.support.iceberg_door import JAVA, THREADS, OpenDoor, open_door
+from tests.support.iceberg_door import JAVA, OpenDoor, open_door
 from tests.support.lake import Lake
 
 HERE = frozenset({"127.0.0.1"})
@@ -32,24 +29,6 @@ def lake(tmp_path: Path) -> Lake:
     return found
 
 
-@contextmanager
-def all_busy(door: OpenDoor) -> Iterator[None]:
-    """Every thread of the planner waits, as for a store that does not answer."""
-    entered, leave = threading.Barrier(THREADS + 1), threading.Event()
-
-    def hang() -> None:
-        entered.wait(20)
-        leave.wait(60)
-
-    for _ in range(THREADS):
-        door.pool.submit(hang)
-    entered.wait(20)
-    try:
-        yield
-    finally:
-        leave.set()
-
-
 def _down() -> NoReturn:
     raise MetastoreUnavailable("no metastore answers", "")
 
@@ -58,7 +37,7 @@ def test_ready_while_a_plan_could_begin(lake: Lake) -> None:
     limits = DoorLimits(HERE, ready=0.05)
     with open_door(lake, limits=limits) as door:
         assert door.get("/readyz").text == "ok\n"
-        with all_busy(door):
+        with door.all_busy():
             for _ in range(5):
                 answer = door.get("/readyz")
                 assert answer.status_code == 503 and "no thread" in answer.text

@@ -17,7 +17,9 @@ import pytest
 from hypothesis import given, settings
 
 from bridge.expression.evaluate import Row
+from bridge.expression.nodes import Or, Unknown
 from bridge.expression.parsing.calendar import format_date
+from bridge.iceberg_rest import expressions
 from bridge.iceberg_rest.expressions import (
     MOST_LEVELS,
     SEMANTICS,
@@ -28,7 +30,8 @@ from bridge.iceberg_rest.expressions import (
     to_expression,
     to_java,
 )
-from bridge.kernel.types import Kind, Type, Value
+from bridge.kernel.errors import InvalidRequest
+from bridge.kernel.types import DOUBLE, Kind, Type, Value
 from bridge.planner.request import ScanRequest
 from tests.support.lake import NAME, owned
 from tests.support.planner_world import LAW, World
@@ -232,3 +235,20 @@ def test_a_chain_is_flat_and_what_is_too_deep_tells_nothing() -> None:
     while isinstance(one, Junction):
         depth, one = depth + 1, one.children[-1]
     assert depth == MOST_LEVELS and isinstance(one, Condition) and not one.op
+    # Java would judge row groups by what lies there, and knows no NaN.
+    with pytest.raises(InvalidRequest, match="changes between AND and OR more than 100 times"):
+        to_java(parse(deep), lambda term: IcebergColumn((term,), DOUBLE))
+
+
+def test_values_beyond_the_limit_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expressions, "MOST_VALUES", 5)
+    column = IcebergColumn(("x",), DOUBLE)
+    lists = [{"type": "not-in", "term": "x", "values": [i, i + 1, i + 2]} for i in (1, 5)]
+    found = parse({"type": "and", "left": lists[0], "right": lists[1]})
+    assert isinstance(found, Junction)
+    first, second = (to_expression(each, lambda term: column) for each in found.children)
+    assert isinstance(first, Or) and isinstance(second, Unknown)
+    residual = to_java(found, lambda term: column)
+    nan = {"type": "is-nan", "term": "x"}
+    assert residual["left"] == {"type": "or", "left": lists[0], "right": nan}
+    assert residual["right"] == {"type": "or", "left": lists[1], "right": nan}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import requests
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.table import Table
 
+from bridge.iceberg_rest.connections import ConnectionLimits
 from bridge.iceberg_rest.door import Door, DoorLimits
 from bridge.iceberg_rest.footers import Footers
 from bridge.iceberg_rest.plans import Kept, PlanRequest, Plans
@@ -48,6 +50,7 @@ class OpenDoor:
         url: where.
         plans: of its process.
         pool: the threads of plans.
+        server: as uvicorn runs it.
         planned: the number of files of each plan, in order.
     """
 
@@ -55,10 +58,33 @@ class OpenDoor:
     plans: WatchedPlans
     planner: Planner
     pool: Admission
+    server: DoorServer
+
+    @property
+    def connections(self) -> list[Any]:
+        """Those that are open."""
+        return list(self.server._server.server_state.connections)
 
     @property
     def planned(self) -> list[int]:
         return self.plans.planned
+
+    @contextmanager
+    def all_busy(self) -> Iterator[None]:
+        """Every thread of the planner waits, as for a store that does not answer."""
+        entered, leave = threading.Barrier(THREADS + 1), threading.Event()
+
+        def hang() -> None:
+            entered.wait(20)
+            leave.wait(60)
+
+        for _ in range(THREADS):
+            self.pool.submit(hang)
+        entered.wait(20)
+        try:
+            yield
+        finally:
+            leave.set()
 
     def get(self, path: str, headers: dict[str, str] | None = None) -> requests.Response:
         return requests.get(self.url + path, headers=headers or {}, timeout=60)
@@ -94,6 +120,7 @@ def open_door(
     limits: DoorLimits | None = None,
     footers: int = 10_000,
     schemes: dict[str, str] | None = None,
+    connections: ConnectionLimits | None = None,
 ) -> Iterator[OpenDoor]:
     """Opens a door over a lake; it closes with the block."""
     views = IndexViews(lambda table: lake.store(), lake.root / "cache", 0.0)
@@ -105,10 +132,10 @@ def open_door(
     plans.planned = []
     pool = Admission(THREADS)
     door = Door(tables, plans, pool, limits or DoorLimits(frozenset({"127.0.0.1"})))
-    server = DoorServer(door, socket.create_server(("127.0.0.1", 0)))
+    server = DoorServer(door, socket.create_server(("127.0.0.1", 0), backlog=256), connections)
     server.start()
     try:
-        yield OpenDoor(f"http://{server.endpoint}", plans, planner, pool)
+        yield OpenDoor(f"http://{server.endpoint}", plans, planner, pool, server)
     finally:
         server.stop()
         pool.shutdown()
