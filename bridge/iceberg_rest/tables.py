@@ -15,6 +15,7 @@ from bridge.kernel.bounded_cache import BoundedCache
 from bridge.kernel.errors import InvalidRequest, TableNotFound, UnsupportedTable
 from bridge.planner.index_view import IndexView
 from bridge.planner.planner import Planner
+from bridge.table.catalog_statistics import RecordedSize, recorded_size
 from bridge.table.directory.freshness import Indexed
 from bridge.table.model import CatalogTable, TableName
 from bridge.table.registry import DIRECTORY
@@ -23,7 +24,7 @@ _MOST_TABLES = 1000
 _MOST_LAYOUTS = 4
 _MOST_SCHEMAS = 64
 _UNKNOWN_BYTES = 1 << 40
-"""Of a table without an index: Spark must not broadcast it."""
+"""Of a table of which nothing is known: Spark must not broadcast it."""
 _BYTES_PER_ROW = 64
 _OPEN_COST = 64 << 10
 _DEFAULT_OPEN_COST = 4 << 20
@@ -106,10 +107,7 @@ class Tables:
         layout = self.layout(table, view, client)
         snapshot = self.snapshot_id(table, layout, view)
         index = view.index
-        size, files = (_UNKNOWN_BYTES, 1) if index is None else (index.total_bytes, index.num_files)
-        rows = size // _BYTES_PER_ROW
-        if index is not None and (index.rows >= 0).all():
-            rows = int(index.rows.sum())
+        size = _size_of(table, view)
         changed = 1
         if index is not None and index.num_files:
             changed = max(1, int(index.modified.max()) // 1000)
@@ -121,9 +119,9 @@ class Tables:
             "manifest-list": f"{self.spell(table.location)}/.skipbridge-has-no-manifests",
             "summary": {
                 "operation": "append",
-                "total-records": str(rows),
-                "total-files-size": str(size),
-                "total-data-files": str(files),
+                "total-records": str(size.rows),
+                "total-files-size": str(size.bytes),
+                "total-data-files": str(size.files),
                 "total-delete-files": "0",
             },
         }
@@ -131,7 +129,7 @@ class Tables:
             "schema.name-mapping.default": layout.mapping,
             "write.data.path": _REFUSED,
             "write.metadata.path": _REFUSED,
-            "read.split.open-file-cost": str(_open_cost(size, files)),
+            "read.split.open-file-cost": str(_open_cost(size)),
         }
         if comment := table.properties.get("comment"):
             properties["comment"] = comment
@@ -218,6 +216,18 @@ def _indexed_schemas(view: IndexView) -> list[StoredSchema]:
     return [file.schema for file in view.index.stored_files[:_MOST_SCHEMAS]]
 
 
-def _open_cost(size: int, files: int) -> int:
+def _size_of(table: CatalogTable, view: IndexView) -> RecordedSize:
+    """By the index, else by the metastore, else so large that Spark does not broadcast it."""
+    index = view.index
+    if index is None:
+        found = recorded_size(table)
+        size = found.bytes or found.rows * _BYTES_PER_ROW or _UNKNOWN_BYTES
+        return RecordedSize(found.rows or size // _BYTES_PER_ROW, size, found.files or 1)
+    known = (index.rows >= 0).all()
+    rows = int(index.rows.sum()) if known else index.total_bytes // _BYTES_PER_ROW
+    return RecordedSize(rows, index.total_bytes, index.num_files)
+
+
+def _open_cost(size: RecordedSize) -> int:
     """Small files are packed into few splits; large ones keep Iceberg's own cost."""
-    return min(_DEFAULT_OPEN_COST, max(_OPEN_COST, size // max(1, files)))
+    return min(_DEFAULT_OPEN_COST, max(_OPEN_COST, size.bytes // max(1, size.files)))

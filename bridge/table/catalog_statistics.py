@@ -74,3 +74,32 @@ def plausible(value: float | int | str | None, most: float = math.inf) -> float 
     except ValueError:
         return None
     return number if 0 <= number <= most and math.isfinite(number) else None
+
+
+_LARGEST = 1 << 56
+_SPARK = "spark.sql.statistics."
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedSize:
+    """What a table's properties say of its size; 0 where they say nothing.
+
+    A catalogue that keeps no statistics often says 0, too.
+    """
+
+    rows: int = 0
+    bytes: int = 0
+    files: int = 0
+
+
+def recorded_size(table: CatalogTable) -> RecordedSize:
+    """Spark's statistics of a table, or Hive's, which of a partitioned table may be anything."""
+    hive = {} if table.partition_keys else table.properties
+
+    def find(name: str) -> int:
+        for told in (table.properties.get(f"{_SPARK}{name}"), hive.get(name)):
+            if number := plausible(told):
+                return int(min(number, _LARGEST))
+        return 0
+
+    return RecordedSize(find("numRows"), find("totalSize"), find("numFiles"))
