@@ -28,7 +28,7 @@ from bridge.expression.nodes import (
     Unknown,
 )
 from bridge.expression.parsing.calendar import parse_date, parse_instant, parse_timestamp
-from bridge.expression.parsing.literals import parse_decimal
+from bridge.expression.parsing.literals import exact_number, parse_decimal
 from bridge.kernel.errors import InvalidRequest
 from bridge.kernel.types import (
     BIGINT,
@@ -36,6 +36,7 @@ from bridge.kernel.types import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    INTEGER_RANGE,
     STRING,
     Kind,
     NanOrder,
@@ -65,6 +66,7 @@ _ORDER = {"lt": Op.LT, "lt-eq": Op.LE, "gt": Op.GT, "gt-eq": Op.GE}
 _LOOSER = {"lt": Op.LE, "gt": Op.GE}
 _UNARY = ("is-null", "not-null", "is-nan", "not-nan")
 _SETS = ("in", "not-in")
+_LARGEST_FLOAT = (2**24 - 1) * 2**104
 _KNOWN = frozenset(_NEGATED) | frozenset(_NEGATED.values())
 _MAY_BE_NAN = ("gt", "gt-eq", "not-eq", "not-in")
 
@@ -264,8 +266,17 @@ def _predicate(test: Condition, resolve: Resolve) -> Expression:
         order = _LOOSER.get(op, order)
     plain = Predicate(order, name, tuple(known))
     if test.negated and type.is_floating:  # by IEEE no comparison with NaN holds
-        return or_(plain, Predicate(Op.IS_NAN, name))
-    return plain
+        plain = or_(plain, Predicate(Op.IS_NAN, name))
+    # To clients a comparison that every value of the type satisfies is true, for NULL, too.
+    return plain if _in_range(known[0], type) else or_(plain, null)
+
+
+def _in_range(literal: Literal, type: Type) -> bool:
+    least, greatest = INTEGER_RANGE.get(type.kind, (-_LARGEST_FLOAT, _LARGEST_FLOAT))
+    if not (type.is_integer or type.kind is Kind.FLOAT):
+        return True
+    number = exact_number(literal)
+    return number is not None and least <= number <= greatest
 
 
 def _literal(value: Any, column: IcebergColumn) -> Literal | None:
@@ -283,8 +294,8 @@ def _literal(value: Any, column: IcebergColumn) -> Literal | None:
         if type.kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_TZ):
             return Literal(value, type)
         return Literal(value, BIGINT) if _is_number(type) else None
-    if isinstance(value, float):
-        return Literal(value, DOUBLE) if _is_number(type) else None
+    if isinstance(value, float):  # clients round it to the scale of a decimal
+        return Literal(value, DOUBLE) if type.is_integer or type.is_floating else None
     return None
 
 

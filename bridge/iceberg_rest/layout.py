@@ -127,21 +127,24 @@ class IcebergLayout:
     def _doubts(self, schema: StoredSchema) -> Iterator[str]:
         if schema.numbered:
             yield "its columns have field ids, by which clients would look for them"
-        met: dict[Path, str] = {}
+        met: dict[Path, Path] = {}
         for column in schema.columns:
             path = _lower(column.path)
             if path in met:
-                yield f"it has the columns {met[path]} and {'.'.join(column.path)}"
-            met[path] = ".".join(column.path)
+                yield f"it has the columns {'.'.join(met[path])} and {'.'.join(column.path)}"
+            for end in range(1, len(path) + 1):  # structs, too
+                held = met.setdefault(path[:end], column.path[:end])
+                if held != column.path[:end]:
+                    yield f"it has the columns {'.'.join(held)} and {'.'.join(column.path[:end])}"
             doubt = _doubt(self._declared, column, self.zoned)
             if doubt:
                 yield doubt
             if _declared(self._declared, path) is None:
                 continue  # no client reads it
-            held = self._names
+            known = self._names
             for name in column.path:
-                held = held.below[name.lower()]
-                if name not in held.spelled:
+                known = known.below[name.lower()]
+                if name not in known.spelled:
                     yield f"the column {name} is not yet known by this spelling"
 
 

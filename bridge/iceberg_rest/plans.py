@@ -33,6 +33,7 @@ from bridge.iceberg_rest.expressions import (
 )
 from bridge.iceberg_rest.footers import Footers
 from bridge.iceberg_rest.layout import IcebergLayout
+from bridge.iceberg_rest.paths import require_whole
 from bridge.iceberg_rest.tables import Tables, generation_in, require_same
 from bridge.index.reading.snapshot import IndexSnapshot
 from bridge.kernel.bounded_cache import BoundedCache
@@ -273,6 +274,8 @@ class Plans:
         for i in order:
             line = f"{files[i].uri}\0{files[i].size}\0{files[i].modified}\0{names[owners[i]]}\n"
             digest.update(_text(line))
+        paths = [self._tables.spell(files[i].uri) for i in order]
+        require_whole(asked.client, paths)
         residual = asked.filter  # PyIceberg looks only whether it is true
         if asked.client is not Client.PYICEBERG:
             residual = _dumped(to_java(filter, layout.resolve))
@@ -280,7 +283,7 @@ class Plans:
         size = 200 + len(residual)
         return Kept(
             digest.hexdigest(),
-            [self._tables.spell(files[i].uri) for i in order],
+            paths,
             [files[i].size for i in order],
             [counts[i] for i in order],
             [owners[i] for i in order],
@@ -436,11 +439,11 @@ def _refuse_structs_in_lists(layout: IcebergLayout, select: Any) -> None:
     Errors:
         UnsupportedTable: such a column is read.
     """
-    wanted = {str(name).lower() for name in select} if isinstance(select, list) else {"*"}
+    names = select if isinstance(select, list) else ["*"]
+    wanted = {str(name).lower().partition(".")[0] for name in names}
     for field in layout.table.schema:
         top = field.name.lower()
-        read = "*" in wanted or any(n == top or n.startswith(f"{top}.") for n in wanted)
-        if read and _holds_structs_in_lists(field.type):
+        if not wanted.isdisjoint((top, "*")) and _holds_structs_in_lists(field.type):
             raise UnsupportedTable(
                 f"{layout.table.name}: the column {top} is {field.type}, whose NULLs PyIceberg "
                 "shows as empty lists or maps",

@@ -1,0 +1,136 @@
+"""What clients make of a plan: names of files, literals of other types, spellings."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.exceptions import BadRequestError
+from pyiceberg.expressions import (
+    BooleanExpression,
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+)
+
+from bridge.iceberg_rest.clients import Client
+from bridge.iceberg_rest.paths import require_whole
+from bridge.kernel.errors import UnsupportedTable
+from bridge.kernel.types import BIGINT, DATE, FLOAT, INTEGER, Field, array, decimal, struct
+from bridge.table.model import Column
+from tests.support.iceberg_door import JAVA, PYICEBERG, OpenDoor, open_door
+from tests.support.lake import Lake
+
+# Names of files
+
+
+@pytest.mark.parametrize("name", ["a#2", "a?2", "a\n", "a\t", "a\r2"])
+def test_a_name_that_the_client_would_cut_short(name: str, tmp_path: Path) -> None:
+    """It would read the file ``a`` twice."""
+    lake = Lake(tmp_path, (Column("id", BIGINT),))
+    lake.write("a", {"id": [1]})
+    lake.write(name, {"id": [2]})
+    lake.build()
+    with open_door(lake) as door:
+        with pytest.raises(BadRequestError, match="cut it short"):
+            door.table().scan().to_arrow()
+        assert door.table().scan("id = 1").to_arrow()["id"].to_pylist() == [1]
+        assert door.files() == {"a", name}  # Java reads it through Hadoop
+
+
+def test_names_that_clients_read() -> None:
+    for name in ("a b", "%20", "é", "+", "[x]", "a:b", "a;b", "\\"):
+        for client in Client:
+            require_whole(client, [f"s3://bucket/{name}", f"file:///{name}"])
+    for client, path in (
+        (Client.JAVA, "s3://bucket/a#b"),
+        (Client.JAVA, "abfss://c@a/a?b"),
+        (Client.PYICEBERG, "hdfs://nn/a;b"),
+        (Client.OTHER, "file:///a#b"),
+    ):
+        with pytest.raises(UnsupportedTable, match="cut it short"):
+            require_whole(client, ["file:///a", path])
+    require_whole(Client.JAVA, ["hdfs://nn/a#b", "file:///a?b"])
+
+
+# Literals of other types
+
+
+@pytest.fixture(scope="module")
+def numbers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenDoor]:
+    """Two files of one row; of the first all but the id is NULL."""
+    kinds = (("n", INTEGER), ("f", FLOAT), ("dt", DATE), ("dec", decimal(10, 2)))
+    lake = Lake(
+        tmp_path_factory.mktemp("numbers"),
+        (Column("id", BIGINT), *(Column(name, kind) for name, kind in kinds)),
+    )
+    types = (pa.int32(), pa.float32(), pa.date32(), pa.decimal128(10, 2))
+    values: list[Any] = [5, 0.5, datetime.date(2024, 3, 1), Decimal("12.35")]
+    for i, row in enumerate(([None] * 4, values)):
+        data = {n: pa.array([v], t) for (n, _), v, t in zip(kinds, row, types, strict=True)}
+        lake.write(f"f{i}.parquet", pa.table({"id": [i], **data}))
+    lake.build()
+    with open_door(lake) as door:
+        yield door
+
+
+@pytest.mark.parametrize(
+    ("filter", "wanted"),
+    [
+        # A double is rounded to the scale of a decimal.
+        (EqualTo("dec", 12.345), [1]),
+        (LessThanOrEqual("dec", 12.345), [1]),
+        (GreaterThan("dec", 12.344), [1]),
+        (Not(LessThan("dec", 12.354)), [1]),
+        # A comparison that holds for every value of the type holds for NULL.
+        (GreaterThan("n", -(2**31) - 1), [0, 1]),
+        (LessThanOrEqual("n", 2**31), [0, 1]),
+        (Not(GreaterThan("n", 2**40)), [0, 1]),
+        (LessThan("f", 1e300), [0, 1]),
+        (GreaterThanOrEqual("dt", -(2**31) - 1), [0, 1]),
+        (GreaterThan("n", 2**31), []),
+        (EqualTo("n", 2**31), []),
+    ],
+)
+def test_literals_of_other_types(
+    numbers: OpenDoor, filter: BooleanExpression, wanted: list[int]
+) -> None:
+    found = numbers.table().scan(row_filter=filter).to_arrow()["id"].to_pylist()
+    assert sorted(found) == wanted
+
+
+# Spellings
+
+
+def test_a_struct_in_two_spellings_is_refused(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, (Column("id", BIGINT), Column("st", struct(Field("x", BIGINT)))))
+    columns = [pa.array([1]), pa.array([{"x": 1}]), pa.array([{"y": 2}])]
+    lake.write("f.parquet", pa.table(columns, ["id", "st", "ST"]))
+    lake.build()
+    for headers in (JAVA, PYICEBERG):
+        with open_door(lake) as door:
+            answer = door.plan(headers)
+            assert answer.status_code == 400 and "the columns st and ST" in answer.text
+
+
+# What is asked for
+
+
+def test_a_part_of_a_list_is_selected(tmp_path: Path) -> None:
+    lists = array(struct(Field("x", BIGINT)))
+    lake = Lake(tmp_path, (Column("c", BIGINT), Column("l", lists)))
+    lake.write("f.parquet", {"c": [1]})
+    lake.build()
+    with open_door(lake) as door:
+        assert door.plan(PYICEBERG, select=["c", "lx", "other.l"]).status_code == 200
+        for name in ("l", "L.element.x", "*"):
+            refused = door.plan(PYICEBERG, select=["c", name])
+            assert refused.status_code == 400 and "the column l is" in refused.text, name
