@@ -119,6 +119,7 @@ class Door:
             ],
             exception_handlers={HTTPException: _refused},
         )
+        self.app.router.redirect_slashes = False  # to the Host that the client names
 
     async def _alive(self, request: Request) -> Response:
         self._require_host(request)

@@ -12,6 +12,7 @@ them may hold.
 from __future__ import annotations
 
 import reprlib
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -69,6 +70,8 @@ _SETS = ("in", "not-in")
 _LARGEST_FLOAT = (2**24 - 1) * 2**104
 _KNOWN = frozenset(_NEGATED) | frozenset(_NEGATED.values())
 _MAY_BE_NAN = ("gt", "gt-eq", "not-eq", "not-in")
+_HOLD_FOR_EQUAL = ("eq", "in", "lt-eq", "gt-eq")
+_INFINITIES = ("Infinity", "-Infinity")
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +267,7 @@ def _predicate(test: Condition, resolve: Resolve) -> Expression:
     order = _ORDER[op]
     if type.is_floating and known[0].value == 0:
         order = _LOOSER.get(op, order)
-    plain = Predicate(order, name, tuple(known))
+    plain: Expression = Predicate(order, name, tuple(known))
     if test.negated and type.is_floating:  # by IEEE no comparison with NaN holds
         plain = or_(plain, Predicate(Op.IS_NAN, name))
     # To clients a comparison that every value of the type satisfies is true, for NULL, too.
@@ -357,14 +360,51 @@ def to_java(found: Filter, resolve: Resolve) -> Any:
     column = resolve(found.term) if found.op else None
     if column is None:
         return to_plain(found)
-    leaf: dict[str, Any] = {"type": found.op, "term": found.term}
-    if found.op in _SETS:
-        leaf["values"] = list(found.values)
-    elif found.op not in _UNARY:
-        leaf["value"] = found.values[0]
-    if column.type.is_floating and found.op in _MAY_BE_NAN:
-        return {"type": "or", "left": leaf, "right": {"type": "is-nan", "term": found.term}}
-    return leaf
+    if column.type.is_floating:
+        return _floating(found, column.type)
+    return _java_leaf(found.op, found.term, found.values)
+
+
+def _java_leaf(op: str, term: Any, values: Sequence[Any] = ()) -> dict[str, Any]:
+    if op in _SETS:
+        return {"type": op, "term": term, "values": list(values)}
+    return {"type": op, "term": term, **({"value": values[0]} if values else {})}
+
+
+def _floating(test: Condition, type: Type) -> Any:
+    """A residual on floating numbers.
+
+    To the judge of row groups -0.0 and 0.0 are two numbers, which are one to Spark; it does not
+    judge by a transform. Java writes infinity as a text that it cannot read as a number.
+    """
+    op, term = test.op, test.term
+    plain = [value for value in test.values if value not in _INFINITIES]
+    parts = [_at_infinity(op, term, v, type) for v in test.values if v in _INFINITIES]
+    if plain or not parts:
+        zero = op in _HOLD_FOR_EQUAL and any(isinstance(v, int | float) and v == 0 for v in plain)
+        whole = {"type": "transform", "transform": "identity", "term": term} if zero else term
+        parts.append(_java_leaf(op, whole, plain))
+    found = _balanced("and" if op == "not-in" else "or", parts)
+    if op in _MAY_BE_NAN:
+        return {"type": "or", "left": found, "right": _java_leaf("is-nan", term)}
+    return found
+
+
+def _at_infinity(op: str, term: str, value: str, type: Type) -> Any:
+    """A comparison with infinity by the number next to it; `_MAY_BE_NAN` are right save for NaN."""
+    most = float(_LARGEST_FLOAT) if type.kind is Kind.FLOAT else sys.float_info.max
+    above = value == "Infinity"
+    edge = [most if above else -most]
+    toward, back = ("gt", "lt") if above else ("lt", "gt")
+    beyond, within = _java_leaf(toward, term, edge), _java_leaf(f"{back}-eq", term, edge)
+    if op in ("not-eq", "not-in"):
+        return _balanced("or", [within, _java_leaf("is-null", term)])
+    if op == toward:
+        return False
+    if op == back:
+        return within
+    least = _java_leaf("not-null", term) if op == f"{back}-eq" else beyond
+    return _balanced("and", [least, _java_leaf("not-nan", term)])
 
 
 def _balanced(kind: str, parts: Sequence[Any]) -> Any:

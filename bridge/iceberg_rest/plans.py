@@ -168,10 +168,11 @@ class Plans:
         try:
             text = self._filter(told)
             table, client_told = TableName(*told["t"]), Client(told["c"])
-            asked = PlanRequest(table, client_told, None, told["g"], text, told["l"])
-            id, page = told["d"], told["p"]
+            limit = _whole(told, "l")
+            asked = PlanRequest(table, client_told, None, _whole(told, "g"), text, limit)
+            id, page = str(told["d"]), told["p"]
             body = orjson.loads(text)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, InvalidRequest) as error:
             raise _lost() from error
         if asked.table != name or asked.client != client:
             raise _lost()
@@ -313,7 +314,7 @@ class Plans:
         read = iter(self._footers.read(unknown, self._most_footers))
         found = [next(read) if one is None else one for one in stored]
         each = {id(one): (one, file.uri) for one, file in zip(found, files, strict=True)}
-        self._tables.note_schemas(asked.table, {one.schema for one, _ in each.values()})
+        self._tables.note_schemas(layout.table, {one.schema for one, _ in each.values()})
         for one, uri in each.values():  # an index has equal ones once
             layout.refuse(one, uri)
         return [

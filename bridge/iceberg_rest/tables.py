@@ -53,7 +53,7 @@ class Tables:
     def __init__(self, planner: Planner, schemes: Mapping[str, str] | None = None) -> None:
         self.planner = planner
         self._schemes = dict(schemes or {})
-        self._known: BoundedCache[TableName, _Known] = BoundedCache(_MOST_TABLES)
+        self._known: BoundedCache[tuple[TableName, int], _Known] = BoundedCache(_MOST_TABLES)
         self._lock = threading.Lock()
 
     def spell(self, uri: str) -> str:
@@ -67,7 +67,7 @@ class Tables:
         Errors:
             UnsupportedTable: the client cannot read the table rightly.
         """
-        known = self._known.get_or_put(table.name, _Known)
+        known = self._known_of(table)
         held = known.layouts.get(view.generation)
         with self._lock:
             met = tuple(known.met)
@@ -86,13 +86,17 @@ class Tables:
             )
         return layout
 
-    def note_schemas(self, name: TableName, schemas: set[StoredSchema]) -> None:
+    def note_schemas(self, table: CatalogTable, schemas: set[StoredSchema]) -> None:
         """Keeps schemas of files: the next client that loads the table knows their names."""
-        known = self._known.get_or_put(name, _Known)
+        known = self._known_of(table)
         with self._lock:
             for schema in schemas:
                 if len(known.met) < _MOST_SCHEMAS:
                     known.met.setdefault(schema)
+
+    def _known_of(self, table: CatalogTable) -> _Known:
+        """A table that was dropped and made again is another one."""
+        return self._known.get_or_put((table.name, table.created), _Known)
 
     def load(self, name: TableName, client: Client) -> dict[str, Any]:
         """What ``loadTable`` answers.

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
+import json
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+import requests
 from pyiceberg.exceptions import BadRequestError
 from pyiceberg.expressions import (
     BooleanExpression,
@@ -21,13 +25,24 @@ from pyiceberg.expressions import (
     Not,
 )
 
+from bridge.iceberg_rest import plans
 from bridge.iceberg_rest.clients import Client
 from bridge.iceberg_rest.paths import require_whole
 from bridge.kernel.errors import UnsupportedTable
-from bridge.kernel.types import BIGINT, DATE, FLOAT, INTEGER, Field, array, decimal, struct
-from bridge.table.model import Column
+from bridge.kernel.types import (
+    BIGINT,
+    DATE,
+    FLOAT,
+    INTEGER,
+    TIMESTAMP,
+    Field,
+    array,
+    decimal,
+    struct,
+)
+from bridge.table.model import CatalogTable, Column, TableName
 from tests.support.iceberg_door import JAVA, PYICEBERG, OpenDoor, open_door
-from tests.support.lake import Lake
+from tests.support.lake import NAME, Lake
 
 # Names of files
 
@@ -121,7 +136,62 @@ def test_a_struct_in_two_spellings_is_refused(tmp_path: Path) -> None:
             assert answer.status_code == 400 and "the columns st and ST" in answer.text
 
 
+# Tables that are made again
+
+
+def test_a_table_that_is_made_again_has_no_past(tmp_path: Path) -> None:
+    """Its times may have no zone, though those of the table before had one."""
+
+    @dataclass
+    class Dated(Lake):
+        created: int = 1
+
+        def table(self, name: TableName = NAME, age: float = 0.0) -> CatalogTable:
+            return replace(super().table(name, age), created=self.created)
+
+    lake = Dated(tmp_path, (Column("ts", TIMESTAMP),))
+    noon = datetime.datetime(2024, 3, 1, 12)
+    with open_door(lake, "live") as door:
+        lake.write("old.parquet", {"ts": pa.array([noon], pa.timestamp("us", "UTC"))})
+        held = door.table()
+        assert held.scan().count() == 1
+        lake.path("old.parquet").unlink()
+        lake.write("new.parquet", {"ts": pa.array([noon], pa.timestamp("us"))})
+        lake.created = 2
+        door.plan()  # no index says what it holds, the first plan does
+        assert door.table().scan().to_arrow()["ts"].to_pylist() == [noon]
+        old = door.plan(PYICEBERG, **{"snapshot-id": held.metadata.current_snapshot_id})
+        assert old.status_code == 400 and "REFRESH TABLE" in old.text
+
+
 # What is asked for
+
+
+def test_forged_plan_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "_PAGE_FILES", 1)
+    lake = Lake(tmp_path, (Column("id", BIGINT),))
+    for i in range(3):
+        lake.write(f"f{i}.parquet", {"id": [i]})
+    lake.build()
+    with open_door(lake) as door:
+        token = door.plan().json()["plan-tasks"][0]
+        told = json.loads(base64.urlsafe_b64decode(token))
+        odd: list[Any] = ["x", [], {}, 1.5, True]
+        for change in [{name: value} for name in "gldtcfhp" for value in odd]:
+            if change == {"p": True}:
+                continue  # the first page
+            forged = json.dumps(told | {"d": "0"} | change).encode()
+            body = {"plan-task": base64.urlsafe_b64encode(forged).decode()}
+            answer = door.post("/v1/namespaces/db/tables/t/tasks", body, JAVA)
+            assert answer.status_code == 404, (change, answer.text)
+
+
+def test_no_path_leads_to_another_host(tmp_path: Path) -> None:
+    with open_door(Lake(tmp_path, (Column("id", BIGINT),))) as door:
+        answer = requests.get(
+            f"{door.url}/v1/config/", headers={"Host": "evil.example"}, allow_redirects=False
+        )
+        assert answer.status_code == 404
 
 
 def test_a_part_of_a_list_is_selected(tmp_path: Path) -> None:

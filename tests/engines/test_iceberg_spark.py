@@ -22,6 +22,7 @@ from bridge.kernel.types import (
     BINARY,
     DATE,
     DOUBLE,
+    FLOAT,
     INTEGER,
     STRING,
     TIMESTAMP,
@@ -92,6 +93,11 @@ def _nan(root: Path) -> Lake:
     return _lake(root, {"id": BIGINT, "d": DOUBLE}, [data])
 
 
+def _zeros(root: Path) -> Lake:
+    files = [{"id": [i], "d": [zero]} for i, zero in enumerate((-0.0, 0.0, 1.0))]
+    return _lake(root, {"id": BIGINT, "d": DOUBLE}, files)
+
+
 def _null_key(root: Path) -> Lake:
     files = [{"id": [i * 10, i * 10 + 1]} for i in range(4)]
     values: list[tuple[str | None, ...]] = [
@@ -154,6 +160,12 @@ CASES: dict[str, tuple[Callable[[Path], Lake], str, list[list[Any]], Any]] = {
         [[2]],
         lambda: _patched((plans, "to_java", lambda filter, resolve: _plain(filter))),
     ),
+    "row groups are judged by the sign of zero": (
+        _zeros,
+        "SELECT id FROM {t} WHERE d = 0.0D OR d IN (5.0D, 0.0D)",
+        [[0], [1]],
+        lambda: _patched((plans, "to_java", lambda filter, resolve: _plain(filter))),
+    ),
     "another spelling reads as NULL": (
         _spelled,
         "SELECT id, somename FROM {t}",
@@ -200,10 +212,41 @@ def test_a_null_key_under_not(tmp_path: Path, spark: IcebergSpark) -> None:
 
 def test_a_count_that_is_not_known_is_counted(tmp_path: Path, spark: IcebergSpark) -> None:
     lake = _nan(tmp_path)
-    unknown = (plans.Plans, "_counts", lambda self, asked, layout, files, told: [-1] * len(files))
+    unknown = (plans.Plans, "_counts", lambda self, asked, layout, files, *told: [-1] * len(files))
     for sql in ("SELECT count(*) FROM {t}", "SELECT count(d), max(id) FROM {t}"):
         known = _rows(tmp_path, spark, lake, sql, _none())
         assert _rows(tmp_path, spark, lake, sql, _patched(unknown)) == known
+
+
+@pytest.mark.parametrize("kind", ["DOUBLE", "FLOAT"])
+def test_infinity_in_a_filter(kind: str, tmp_path: Path, spark: IcebergSpark) -> None:
+    """Java writes it as a text, and does not read it again."""
+    numbers = [float("-inf"), 1.0, float("inf"), float("nan"), None]
+    single = kind == "FLOAT"
+    values = pa.array(numbers, pa.float32() if single else pa.float64())
+    types: dict[str, Type] = {"id": BIGINT, "d": FLOAT if single else DOUBLE}
+    lake = _lake(tmp_path, types, [{"id": range(5), "d": values}], row_group_size=1)
+    wanted = {
+        "d = {up}": [2],
+        "d <> {up}": [0, 1, 3],
+        "d < {up}": [0, 1],
+        "d <= {up}": [0, 1, 2],
+        "d > {up}": [3],
+        "d >= {up}": [2, 3],
+        "d IN (1, {up}, {down})": [0, 1, 2],
+        "d NOT IN (1, {up})": [0, 3],
+        "d = {down}": [0],
+        "d <= {down}": [0],
+        "d > {down}": [1, 2, 3],
+        "NOT d >= {down}": [],
+        "NOT d <=> {down}": [1, 2, 3, 4],
+    }
+    with open_door(lake) as door:
+        table = spark.table(door.url)
+        for condition, found in wanted.items():
+            up, down = (f"CAST('{sign}Infinity' AS {kind})" for sign in ("", "-"))
+            sql = f"SELECT id FROM {table} WHERE {condition.format(up=up, down=down)} ORDER BY id"
+            assert spark(sql) == [[i] for i in found], condition
 
 
 REFUSED: dict[str, tuple[Type, pa.Array]] = {

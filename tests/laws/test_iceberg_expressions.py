@@ -66,6 +66,8 @@ def spell(rng: random.Random, found: Value, type: Type) -> Any:
         case Kind.DATE:
             assert isinstance(found, int)
             return format_date(found) if rng.random() < 0.5 else found
+    if isinstance(found, float) and math.isinf(found):
+        return "Infinity" if found > 0 else "-Infinity"  # as Java
     return found
 
 
@@ -80,10 +82,10 @@ def leaf(rng: random.Random, types: Types, pools: Mapping[tuple[str, ...], list[
     drawn: list[Value] = []
     while len(drawn) < (rng.choice((1, 2, 5)) if op in ("in", "not-in") else 1):
         one = rng.choice(pools[path]) if rng.random() < 0.8 else value(rng, type)
-        if not (isinstance(one, float) and not math.isfinite(one)):  # JSON has none
+        if not (isinstance(one, float) and math.isnan(one)):  # JSON has none
             drawn.append(one)
         elif rng.random() < 0.3:
-            drawn.append(0.0)
+            drawn.append(rng.choice((0.0, -0.0, math.inf, -math.inf)))
     if op in _TEXT_OPS and type.kind is not Kind.BINARY:
         text = drawn[0]
         assert isinstance(text, bytes)
@@ -135,6 +137,9 @@ def holds(node: Any, row: Row, client: str, negated: bool = False) -> Truth:
 
 def _leaf(node: Any, row: Row, client: str, negated: bool) -> Truth:
     term = node["term"]
+    if isinstance(term, dict):
+        assert term["transform"] == "identity"
+        term = term["term"]
     found = row[tuple(term.split("."))]
     op = _NEGATED[node["type"]] if negated else node["type"]
     if op in ("is-null", "not-null"):
@@ -148,7 +153,7 @@ def _leaf(node: Any, row: Row, client: str, negated: bool) -> Truth:
     if op in _NAN_OPS:
         return (isinstance(found, float) and math.isnan(found)) is (op == "is-nan")
     spelled = node.get("values", [node.get("value")])
-    values = canonical[term, repr(spelled)]
+    values = canonical.get((term, repr(spelled)), spelled)  # a residual has numbers of its own
     if op in _TEXT_OPS:
         prefix = values[0]
         assert isinstance(found, bytes) and isinstance(prefix, bytes)
