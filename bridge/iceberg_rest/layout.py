@@ -120,8 +120,8 @@ class IcebergLayout:
         if doubt:
             raise UnsupportedTable(
                 f"{self.table.name}: Iceberg's clients would not read {uri} rightly: {doubt}",
-                "build the table's index, run REFRESH TABLE, or leave the file out by a filter; "
-                "or read the table with Trino, Hive or the Python API",
+                "if a name or a zone was not known, load the table again (REFRESH TABLE); else "
+                "leave the file out by a filter, or read it with Trino, Hive or the Python API",
             )
 
     def _doubts(self, schema: StoredSchema) -> Iterator[str]:
@@ -470,4 +470,8 @@ def _mismatch(declared: Type, stored: PhysicalType, zoned: bool) -> str:
     if logical == "timestamp":
         zone = "in UTC" if stored.utc else "without zone"
         return f"times {zone} in {stored.unit or 'INT96'}"
+    if logical == "decimal":
+        return f"decimal({stored.precision},{stored.scale}) as {physical}"
+    if logical == "null":
+        return "no type, for all values are NULL"
     return f"{physical} of {logical}{stored.width or ''}"

@@ -34,7 +34,7 @@ from bridge.iceberg_rest.expressions import (
 from bridge.iceberg_rest.footers import Footers
 from bridge.iceberg_rest.layout import IcebergLayout
 from bridge.iceberg_rest.paths import require_whole
-from bridge.iceberg_rest.tables import Tables, generation_in, require_same
+from bridge.iceberg_rest.tables import RELOAD, Tables, generation_in, require_same
 from bridge.index.reading.snapshot import IndexSnapshot
 from bridge.kernel.bounded_cache import BoundedCache
 from bridge.kernel.errors import (
@@ -155,8 +155,8 @@ class Plans:
         if kept is None:
             check = partial(_require_selection, client, filter, body.get("select"))
             kept = self._keep(asked, self._plan(asked, filter, check))
-        tokens = [self._token(asked, kept, page) for page in range(1, _pages(kept))]
-        return _answer(kept, 0, {"status": "completed", "plan-id": kept.id, "plan-tasks": tokens})
+        more = {"status": "completed", "plan-id": kept.id, "plan-tasks": self._tokens(asked, kept)}
+        return _answer(kept, 0, more)
 
     def tasks(self, name: TableName, client: Client, token: str) -> bytes:
         """A further page of a plan.
@@ -234,7 +234,7 @@ class Plans:
             except GenerationNotFound as error:
                 raise InvalidRequest(
                     f"{asked.table}: the snapshot that the client holds is gone: {error.message}",
-                    "run REFRESH TABLE",
+                    RELOAD,
                 ) from error
         return opened, request
 
@@ -321,7 +321,11 @@ class Plans:
             one.rows if one.rows >= 0 else told for one, told in zip(found, believed, strict=True)
         ]
 
-    def _token(self, asked: PlanRequest, kept: Kept, page: int) -> str:
+    def _tokens(self, asked: PlanRequest, kept: Kept) -> list[str]:
+        """One for each further page. All together are no longer than a page."""
+        pages = _pages(kept)
+        if pages == 1:
+            return []
         packed = zlib.compress(asked.filter)
         told: dict[str, Any] = {
             "t": [asked.table.schema, asked.table.table],
@@ -329,14 +333,14 @@ class Plans:
             "g": kept.generation,
             "l": asked.limit,
             "d": kept.id,
-            "p": page,
         }
-        if len(packed) <= _LONGEST_FILTER:
+        if len(packed) <= min(_LONGEST_FILTER, _PAGE_BYTES // pages):
             told["f"] = base64.b64encode(packed).decode()
         else:
             key = told["h"] = blake2b(asked.filter, digest_size=16).hexdigest()
             self._filters.put(key, packed)
-        return base64.urlsafe_b64encode(orjson.dumps(told)).decode()
+        each = (orjson.dumps({**told, "p": page}) for page in range(1, pages))
+        return [base64.urlsafe_b64encode(one).decode() for one in each]
 
     def _filter(self, told: dict[str, Any]) -> bytes:
         if "h" not in told:

@@ -29,6 +29,7 @@ _BYTES_PER_ROW = 64
 _OPEN_COST = 64 << 10
 _DEFAULT_OPEN_COST = 4 << 20
 _GENERATION_BITS = 32
+RELOAD = "run REFRESH TABLE, or load_table in PyIceberg"
 _REFUSED = "skipbridge-read-only://refused"
 """Writers fail on it before they write a byte."""
 
@@ -187,7 +188,7 @@ def generation_in(snapshot_id: int | None) -> int | None:
     if snapshot_id is None:
         return None
     if not 0 < snapshot_id < 2**63:
-        raise InvalidRequest(f"there is no snapshot {snapshot_id}", "run REFRESH TABLE")
+        raise InvalidRequest(f"there is no snapshot {snapshot_id}", RELOAD)
     return (snapshot_id & (1 << _GENERATION_BITS) - 1) - 1 if snapshot_id & 0xFFFFFFFF else None
 
 
@@ -198,9 +199,7 @@ def require_same(table: CatalogTable, layout: IcebergLayout, snapshot_id: int | 
         InvalidRequest.
     """
     if snapshot_id is not None and snapshot_id >> _GENERATION_BITS != layout.digest:
-        raise InvalidRequest(
-            f"{table.name} has changed since the client loaded it", "run REFRESH TABLE"
-        )
+        raise InvalidRequest(f"{table.name} has changed since the client loaded it", RELOAD)
 
 
 def _indexed_columns(view: IndexView) -> list[StoredColumn]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import datetime
 import json
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -184,6 +185,37 @@ def test_forged_plan_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
             body = {"plan-task": base64.urlsafe_b64encode(forged).decode()}
             answer = door.post("/v1/namespaces/db/tables/t/tasks", body, JAVA)
             assert answer.status_code == 404, (change, answer.text)
+
+
+def test_a_filter_is_packed_once_for_all_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long filter makes many small pages; their tokens are no longer than a page."""
+    packed: list[int] = []
+
+    class Watched:
+        decompressobj, error = staticmethod(zlib.decompressobj), zlib.error
+
+        def compress(self, data: bytes) -> bytes:
+            packed.append(len(data))
+            return zlib.compress(data)
+
+    monkeypatch.setattr(plans, "zlib", Watched())
+    monkeypatch.setattr(plans, "_PAGE_BYTES", 10_000)
+    lake = Lake(tmp_path, (Column("id", BIGINT),))
+    for i in range(6):
+        lake.write(f"f{i}.parquet", {"id": [i]})
+    lake.build()
+    with open_door(lake) as door:
+        filter = {"type": "in", "term": "id", "values": [*range(2000)]}
+        answer = door.plan(filter=filter).json()
+        assert len(answer["plan-tasks"]) == 5 and len(packed) == 1
+        assert sum(map(len, answer["plan-tasks"])) < 10_000
+        files = {task["data-file"]["file-path"] for task in answer["file-scan-tasks"]}
+        for token in answer["plan-tasks"]:
+            page = door.post("/v1/namespaces/db/tables/t/tasks", {"plan-task": token}, JAVA)
+            files |= {task["data-file"]["file-path"] for task in page.json()["file-scan-tasks"]}
+        assert len(files) == 6
 
 
 def test_no_path_leads_to_another_host(tmp_path: Path) -> None:
