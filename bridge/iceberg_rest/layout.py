@@ -120,8 +120,8 @@ class IcebergLayout:
         if doubt:
             raise UnsupportedTable(
                 f"{self.table.name}: Iceberg's clients would not read {uri} rightly: {doubt}",
-                "if a name or a zone was not known, load the table again (REFRESH TABLE); else "
-                "leave the file out by a filter, or read it with Trino, Hive or the Python API",
+                "if a name or a zone was not known, build the table's index or run REFRESH TABLE; "
+                "else leave it out by a filter, or read it with Trino, Hive or the Python API",
             )
 
     def _doubts(self, schema: StoredSchema) -> Iterator[str]:

@@ -15,11 +15,11 @@ from functools import partial
 from hashlib import blake2b
 from typing import Any
 
-import numpy as np
 import orjson
 
 from bridge.expression.parsing.calendar import format_date
 from bridge.formats.parquet.stored_file import StoredFile
+from bridge.iceberg_rest.batches import require_plain, told_by_index
 from bridge.iceberg_rest.clients import Client
 from bridge.iceberg_rest.expressions import (
     SEMANTICS,
@@ -35,9 +35,9 @@ from bridge.iceberg_rest.footers import Footers
 from bridge.iceberg_rest.layout import IcebergLayout
 from bridge.iceberg_rest.paths import require_whole
 from bridge.iceberg_rest.tables import RELOAD, Tables, generation_in, require_same
-from bridge.index.reading.snapshot import IndexSnapshot
 from bridge.kernel.bounded_cache import BoundedCache
 from bridge.kernel.errors import (
+    BridgeError,
     GenerationNotFound,
     InvalidRequest,
     PlanLost,
@@ -169,7 +169,8 @@ class Plans:
             text = self._filter(told)
             table, client_told = TableName(*told["t"]), Client(told["c"])
             limit = _whole(told, "l")
-            asked = PlanRequest(table, client_told, None, _whole(told, "g"), text, limit)
+            snapshot_id, generation = _whole(told, "s"), _whole(told, "g")
+            asked = PlanRequest(table, client_told, snapshot_id, generation, text, limit)
             id, page = str(told["d"]), told["p"]
             body = orjson.loads(text)
         except (KeyError, TypeError, ValueError, InvalidRequest) as error:
@@ -205,9 +206,7 @@ class Plans:
     ) -> Kept:
         started = time.perf_counter()
         opened, request = self._opened(asked)
-        table = opened.snapshot.table
-        layout = self._tables.layout(table, opened.view, asked.client)
-        require_same(table, layout, asked.snapshot_id)
+        layout = self._layout(asked, opened, request)
         check(layout)
         request = replace(request, predicate=to_expression(filter, layout.resolve))
         plan = self._planner.open(request, opened)
@@ -217,6 +216,49 @@ class Plans:
             return self._kept(asked, plan, layout, filter, batches)
         finally:
             plan.close()
+
+    def _layout(
+        self, asked: PlanRequest, opened: OpenSnapshot, request: ScanRequest
+    ) -> IcebergLayout:
+        """The layout that the client holds; what it surely holds, if it does not say which.
+
+        Errors:
+            InvalidRequest: it holds another one.
+        """
+        table = opened.snapshot.table
+        # PyIceberg fails on what it does not know; others would read it wrongly.
+        learnt = asked.snapshot_id is not None or asked.client is Client.PYICEBERG
+        layout = self._tables.layout(table, opened.view, asked.client, learnt=learnt)
+        try:
+            require_same(table, layout, asked.snapshot_id)
+        except InvalidRequest:
+            # Each process has met other files. All of them agree about those that there are.
+            self._meet_all(opened, request)
+            layout = self._tables.layout(table, opened.view, asked.client)
+            require_same(table, layout, asked.snapshot_id)
+        return layout
+
+    def _meet_all(self, opened: OpenSnapshot, request: ScanRequest) -> None:
+        plan = self._planner.open(replace(request, limit=None), opened)
+        files: list[FileStat] = []
+        told: list[StoredFile | None] = []
+        try:
+            for batch in (part for whole in plan.batches() for part in whole.pieces()):
+                require_plain(request.table, batch)
+                files += batch.files.stats()
+                told += told_by_index(batch)[1]
+            schemas = {one.schema for one in self._stored(files, told)}
+        except BridgeError:
+            return  # what the plan needs of it, the plan will say
+        finally:
+            plan.close()
+        self._tables.note_schemas(opened.snapshot.table, schemas, alone=True)
+
+    def _stored(self, files: list[FileStat], told: list[StoredFile | None]) -> list[StoredFile]:
+        """What files hold, by their footers where no index says it."""
+        unknown = [file for file, one in zip(files, told, strict=True) if one is None]
+        read = iter(self._footers.read(unknown, self._most_footers))
+        return [next(read) if one is None else one for one in told]
 
     def _opened(self, asked: PlanRequest) -> tuple[OpenSnapshot, ScanRequest]:
         request = ScanRequest(
@@ -253,7 +295,7 @@ class Plans:
         stored: list[StoredFile | None] = []
         places: dict[str, int] = {}
         for batch in batches:
-            _require_plain(asked.table, batch)
+            require_plain(asked.table, batch)
             own = []
             for partition in batch.partitions:
                 place = places.get(partition.name)
@@ -263,7 +305,7 @@ class Plans:
                 own.append(place)
             files += batch.files.stats()
             owners += [own[i] for i in batch.partition.tolist()]
-            rows, columns = _told_by_index(batch)
+            rows, columns = told_by_index(batch)
             believed += rows
             stored += columns
         counts = self._counts(asked, layout, files, believed, stored)
@@ -310,9 +352,7 @@ class Plans:
             believed: rows by the index; -1 where it knows no certain number.
             stored: columns by the index.
         """
-        unknown = [file for file, one in zip(files, stored, strict=True) if one is None]
-        read = iter(self._footers.read(unknown, self._most_footers))
-        found = [next(read) if one is None else one for one in stored]
+        found = self._stored(files, stored)
         each = {id(one): (one, file.uri) for one, file in zip(found, files, strict=True)}
         self._tables.note_schemas(layout.table, {one.schema for one, _ in each.values()})
         for one, uri in each.values():  # an index has equal ones once
@@ -330,6 +370,7 @@ class Plans:
         told: dict[str, Any] = {
             "t": [asked.table.schema, asked.table.table],
             "c": asked.client.value,
+            "s": asked.snapshot_id,
             "g": kept.generation,
             "l": asked.limit,
             "d": kept.id,
@@ -460,48 +501,6 @@ def _holds_structs_in_lists(type: Type) -> bool:
     if type.kind in (Kind.ARRAY, Kind.MAP) and type.fields[-1].type.kind is Kind.STRUCT:
         return True
     return any(_holds_structs_in_lists(field.type) for field in type.fields)
-
-
-def _require_plain(table: TableName, batch: SliceBatch) -> None:
-    """Refuses files whose rows are not what a Parquet reader shows.
-
-    Errors:
-        UnsupportedTable.
-    """
-    example = batch.partitions[0].name if batch.partitions else ""
-    has_logs = batch.merged is not None and batch.merged.any()
-    if has_logs or (batch.has_base is not None and not batch.has_base.all()):
-        raise UnsupportedTable(
-            f"{table}: a partition such as {example!r} has logs that are not compacted",
-            "read its read-optimised table, such as t_ro, compact it, or leave the partition out "
-            "by a filter",
-        )
-    used = {0} if batch.reader is None else set(batch.reader.tolist())
-    for reader in (batch.readers[i] for i in sorted(used)):
-        if reader.format == "parquet" and not reader.base:
-            continue
-        raise UnsupportedTable(
-            f"{table}: a partition such as {example!r} holds "
-            + (
-                "files whose columns were renamed, or have other types or units of time"
-                if reader.base
-                else f"{reader.format} files"
-            ),
-            "leave it out by a filter on the partition keys, or read the table with Trino or the "
-            "Python API",
-        )
-
-
-def _told_by_index(batch: SliceBatch) -> tuple[list[int], list[StoredFile | None]]:
-    """Rows of each file that the index believes, else -1, and its columns, None if not known."""
-    index = batch.index
-    if not isinstance(index, IndexSnapshot) or not index.num_files:
-        return [-1] * len(batch), [None] * len(batch)
-    there = batch.ordinals >= 0
-    at = np.where(there, batch.ordinals, 0)
-    rows = np.where(there, index.counted_rows[at], -1)
-    stored, held = np.where(there, index.stored[at], -1), index.stored_files
-    return rows.tolist(), [None if i < 0 else held[i] for i in stored.tolist()]
 
 
 def _partition(

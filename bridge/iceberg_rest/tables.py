@@ -34,14 +34,17 @@ _REFUSED = "skipbridge-read-only://refused"
 """Writers fail on it before they write a byte."""
 
 
+_Schemas = tuple[StoredSchema, ...]
+
+
 @dataclass(slots=True)
 class _Known:
     """What is kept of a table: its layout by generation, and schemas met in its files."""
 
-    layouts: BoundedCache[int, tuple[CatalogTable, int, IcebergLayout]] = field(
+    layouts: BoundedCache[tuple[int, bool], tuple[CatalogTable, _Schemas, IcebergLayout]] = field(
         default_factory=lambda: BoundedCache(_MOST_LAYOUTS)
     )
-    met: dict[StoredSchema, None] = field(default_factory=dict)
+    met: _Schemas = ()
 
 
 class Tables:
@@ -62,21 +65,26 @@ class Tables:
         scheme, colon, rest = uri.partition(":")
         return f"{self._schemes.get(scheme, scheme)}{colon}{rest}"
 
-    def layout(self, table: CatalogTable, view: IndexView, client: Client) -> IcebergLayout:
+    def layout(
+        self, table: CatalogTable, view: IndexView, client: Client, *, learnt: bool = True
+    ) -> IcebergLayout:
         """How a table appears to a client.
+
+        Args:
+            learnt: with what files say that no index describes.
 
         Errors:
             UnsupportedTable: the client cannot read the table rightly.
         """
         known = self._known_of(table)
-        held = known.layouts.get(view.generation)
-        with self._lock:
-            met = tuple(known.met)
-        if held is None or held[0] != table or held[1] != len(met):
+        key = (view.generation, learnt)
+        held = known.layouts.get(key)
+        met = known.met if learnt else ()
+        if held is None or held[0] != table or held[1] is not met:
             schemas = dict.fromkeys((*met, *_indexed_schemas(view)))
             files = [column for schema in schemas for column in schema.columns]
             layout = layout_of(table, _indexed_columns(view), files)
-            known.layouts.put(view.generation, (table, len(met), layout))
+            known.layouts.put(key, (table, met, layout))
         else:
             layout = held[2]
         if client is Client.OTHER and layout.dated:
@@ -87,13 +95,21 @@ class Tables:
             )
         return layout
 
-    def note_schemas(self, table: CatalogTable, schemas: set[StoredSchema]) -> None:
-        """Keeps schemas of files: the next client that loads the table knows their names."""
+    def note_schemas(
+        self, table: CatalogTable, schemas: set[StoredSchema], *, alone: bool = False
+    ) -> None:
+        """Keeps schemas of files: the next client that loads the table knows their names.
+
+        Args:
+            alone: they are those of all files, and others are forgotten.
+        """
         known = self._known_of(table)
         with self._lock:
-            for schema in schemas:
-                if len(known.met) < _MOST_SCHEMAS:
-                    known.met.setdefault(schema)
+            before = () if alone else known.met
+            room = _MOST_SCHEMAS - len(before)
+            more = sorted(schemas.difference(before), key=repr)[:room] if room else []
+            if more or alone:
+                known.met = (*before, *more)
 
     def _known_of(self, table: CatalogTable) -> _Known:
         """A table that was dropped and made again is another one."""

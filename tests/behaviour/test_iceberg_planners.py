@@ -16,7 +16,7 @@ from pyiceberg.catalog import load_catalog
 from bridge.iceberg_rest import plans
 from bridge.kernel.types import BIGINT
 from bridge.table.model import Column
-from tests.support.iceberg_door import open_door
+from tests.support.iceberg_door import JAVA, OpenDoor, open_door
 from tests.support.lake import Lake
 
 _FILES, _CLIENTS = 20, 16
@@ -121,3 +121,30 @@ def test_sixteen_clients_while_one_planner_dies(lake: Lake) -> None:
             dying.close()
             gone.set()
             assert all(each.result(120) == list(range(8, 5 * _FILES)) for each in reads)
+
+
+def test_processes_that_have_met_other_files(tmp_path: Path) -> None:
+    """Without an index each learns names from the files that it reads; all agree in the end."""
+    lake = Lake(tmp_path, (Column("someid", BIGINT),))
+
+    def held(door: OpenDoor) -> int:
+        table = door.get("/v1/namespaces/db/tables/t", JAVA).json()["metadata"]
+        return int(table["current-snapshot-id"])
+
+    def read_in_turns() -> None:
+        """Clients that load from one process and plan at another are refused some times only."""
+        pairs = [(first, second), (second, first)]
+        for one, other in pairs * 2:
+            other.plan(**{"snapshot-id": held(one)})
+        for one, other in pairs:
+            answer = other.plan(**{"snapshot-id": held(one)})
+            assert answer.status_code == 200, answer.text
+
+    lake.write("a.parquet", {"someId": [1]})
+    with open_door(lake, "live") as first, open_door(lake, "live") as second:
+        first.plan()  # teaches it alone
+        read_in_turns()
+        lake.path("a.parquet").unlink()
+        lake.write("b.parquet", {"SomeId": [1]})
+        second.plan()
+        read_in_turns()

@@ -137,6 +137,28 @@ def test_a_struct_in_two_spellings_is_refused(tmp_path: Path) -> None:
             assert answer.status_code == 400 and "the columns st and ST" in answer.text
 
 
+# What clients know of a table
+
+
+def test_a_client_that_does_not_say_what_it_holds(tmp_path: Path) -> None:
+    """Iceberg 1.11: it may have loaded the table before others met its files, and read NULL."""
+    lake = Lake(tmp_path, (Column("someid", BIGINT), Column("ts", TIMESTAMP)))
+    noon = pa.array([datetime.datetime(2024, 3, 1, 12)], pa.timestamp("us"))
+    for name, data in (("name.parquet", {"someId": [1]}), ("zone.parquet", {"ts": noon})):
+        path = lake.write(name, data)
+        with open_door(lake, "live") as door:
+            refused = [door.plan() for _ in range(2)]
+            assert [answer.status_code for answer in refused] == [400, 400]
+            assert "build the table's index" in refused[1].text
+            table = door.get("/v1/namespaces/db/tables/t", JAVA).json()["metadata"]
+            assert door.files(**{"snapshot-id": table["current-snapshot-id"]}) == {name}
+        path.unlink()
+    lake.write("f.parquet", {"someId": [1]})
+    lake.build()
+    with open_door(lake, "live") as door:
+        assert door.files() == {"f.parquet"}
+
+
 # Tables that are made again
 
 
