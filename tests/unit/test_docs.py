@@ -152,7 +152,9 @@ def test_the_figures_of_the_readme_are_those_of_the_docs() -> None:
     assert [figure for figure in figures if figure not in told] == []
 
 
-@pytest.mark.parametrize("about", ["how-to/clustering", "how-to/publishing", "reference/trino"])
+@pytest.mark.parametrize(
+    "about", ["how-to/clustering", "how-to/publishing", "how-to/indexes", "reference/trino"]
+)
 def test_a_page_has_one_task(about: str) -> None:
     """At most 1,200 words each: what is longer is several pages."""
     pages = sorted((ROOT / "docs").glob(f"{about}*.md"))
