@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from moto.server import ThreadedMotoServer
 
 from bridge.app.cli.main import cli
 from bridge.metastore.client import MetastoreClient
@@ -23,6 +21,7 @@ from bridge.servers.metastore_401 import start_metastore_401
 from bridge.servers.process import LOOPBACK
 from bridge.storage.object_store.odd_keys import OddKeys
 from bridge.storage.routed import open_storage
+from tests.support.moto_store import moto_store
 
 pytestmark = pytest.mark.full
 
@@ -33,13 +32,8 @@ LOCATION = f"s3a://{BUCKET}/lake/t"
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    server = ThreadedMotoServer(ip_address=LOOPBACK, port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    address = f"http://{host}:{port}"
-    urllib.request.urlopen(urllib.request.Request(f"{address}/{BUCKET}", method="PUT")).close()
-    yield address
-    server.stop()
+    with moto_store(BUCKET) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ import io
 import logging
 import re
 import time
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import cast
@@ -18,7 +17,6 @@ import pyarrow.parquet as pq
 import pytest
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
-from moto.server import ThreadedMotoServer
 
 from bridge.indexing.table import index_table
 from bridge.kernel.config import Config, Setting
@@ -33,6 +31,7 @@ from bridge.trino.server import TrinoSpec, start_trino
 from tests.engines.everything import Everything
 from tests.engines.stack import LIGHT_JVM, Stack, ask
 from tests.support.built import built_plugin
+from tests.support.moto_store import moto_store
 from tests.support.servers.stock_trino import stock_plugins
 
 pytestmark = pytest.mark.full
@@ -86,26 +85,20 @@ class Endpoint:
 
 @pytest.fixture(scope="module")
 def lake() -> Iterator[Endpoint]:
-    server = ThreadedMotoServer(ip_address=LOOPBACK, port=0, verbose=True)
-    server.start()
-    host, port = server.get_host_and_port()
-    endpoint = f"http://{host}:{port}"
-    request = urllib.request.Request(f"{endpoint}/{BUCKET}", method="PUT")
-    urllib.request.urlopen(request).close()
-    options = {
-        "endpoint": endpoint,
-        "region": REGION,
-        "access_key_id": KEY,
-        "secret_access_key": SECRET,
-        "allow_http": "true",
-    }
     requests = _Requests()
     log = logging.getLogger("werkzeug")
-    log.addHandler(requests)
-    log.setLevel(logging.INFO)
-    yield Endpoint(endpoint, open_storage(options=options), requests)
-    log.removeHandler(requests)
-    server.stop()
+    with moto_store(BUCKET, verbose=True) as endpoint:
+        options = {
+            "endpoint": endpoint,
+            "region": REGION,
+            "access_key_id": KEY,
+            "secret_access_key": SECRET,
+            "allow_http": "true",
+        }
+        log.addHandler(requests)
+        log.setLevel(logging.INFO)
+        yield Endpoint(endpoint, open_storage(options=options), requests)
+        log.removeHandler(requests)
 
 
 @pytest.fixture(scope="module")

@@ -6,20 +6,17 @@ makes.
 
 from __future__ import annotations
 
-import threading
-import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
-from moto.server import ThreadedMotoServer
 
 from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
 from tests.support import azurite
 from tests.support.hdfs import start_hdfs
+from tests.support.moto_store import moto_store
 from tests.support.slow_store import Behaviour, SlowStore
 from tests.support.versitygw import Versitygw, versitygw_or_skip
 
@@ -28,33 +25,14 @@ BUCKET = "skipbridge"
 
 @pytest.fixture(scope="session")
 def s3_options() -> Iterator[dict[str, str]]:
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    _one_by_one(server)
-    options = {
-        "endpoint": f"http://{host}:{port}",
-        "region": "us-east-1",
-        "access_key_id": "test",
-        "secret_access_key": "test",
-        "allow_http": "true",
-    }
-    request = urllib.request.Request(f"{options['endpoint']}/{BUCKET}", method="PUT")
-    urllib.request.urlopen(request).close()
-    yield options
-    server.stop()
-
-
-def _one_by_one(server: ThreadedMotoServer) -> None:
-    """Moto looks for a key and then writes it: two requests at once could both create it."""
-    lock, serving = threading.Lock(), server._server
-    app = serving.app
-
-    def answer(*request: Any) -> Any:
-        with lock:
-            return app(*request)
-
-    serving.app = answer
+    with moto_store(BUCKET, serial=True) as endpoint:
+        yield {
+            "endpoint": endpoint,
+            "region": "us-east-1",
+            "access_key_id": "test",
+            "secret_access_key": "test",
+            "allow_http": "true",
+        }
 
 
 @pytest.fixture(scope="session")
