@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from .versions import DEFAULT, FORMAT_PACKAGES, FULL_PACKAGES, target
+from .versions import DEFAULT, FULL_PACKAGES, target
 
 DEFAULT_PACKAGE = "io.skipbridge.trino"
 DEFAULT_NAME = "skipbridge"
@@ -23,7 +23,6 @@ CLIENT = _HOME.with_name(_HOME.name.replace("trino_plugin_gen", "jvm_client")) /
 _CLIENT_HERE = "src/client/java"
 _PACKAGE = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
-_FORMATS = re.compile(rb" *<!-- formats:.*?<!-- end of formats -->\n+", re.DOTALL)
 _LEFT_OUT = frozenset({"target", ".idea", ".settings", "__pycache__"})
 _TEXT = frozenset({".java", ".xml", ".json", ".md", ".properties", ".interceptors", ""})
 
@@ -59,9 +58,6 @@ def generate(
     files |= {f"{_CLIENT_HERE}/{path}": data for path, data in _files(CLIENT)}
     for overlay in chosen.overlays:
         files |= _files(_HOME / "overlay" / overlay)
-    if not chosen.formats:
-        pom = _FORMATS.sub(b"", files["pom.xml"])
-        files = {**_without(FORMAT_PACKAGES, files), "pom.xml": pom}
     if not chosen.hive:
         files = _without(FULL_PACKAGES, files)
     renamed = dict(_rename(files, package, connector_name))

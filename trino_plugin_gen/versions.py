@@ -26,7 +26,6 @@ class Target:
         java_release: what its server runs on, and `--release` of the compiler.
         overlays: folders below `overlay/`, laid over the template one after the other.
         from_server: whether building from an installed server was tried; by Maven always was.
-        formats: whether Trino's readers of formats besides Parquet are published for the release.
         hive: whether a catalog can be Trino's hive connector too; it was tried on this release.
     """
 
@@ -34,7 +33,6 @@ class Target:
     java_release: int
     overlays: tuple[str, ...]
     from_server: bool
-    formats: bool = True
     hive: bool = False
 
 
@@ -115,9 +113,6 @@ HIVE_CLASSES = (
     "io/trino/plugin/hive/util/HiveTypeUtil*",
     "io/trino/plugin/hive/util/HiveUtil*",
 )
-
-# Packages of the connector that need these readers.
-FORMAT_PACKAGES = ("read/avro", "read/orc", "read/text")
 
 # Packages of the catalog that is Trino's hive connector too.
 FULL_PACKAGES = ("hive",)
@@ -207,9 +202,7 @@ NEEDED_FILE_SYSTEMS = (
 
 _TARGETS = {
     476: Target(476, 24, (), from_server=True, hive=True),
-    # The readers that are published for 483 do not link with this release.
-    482: Target(482, 25, ("482", "parquet-only"), from_server=False, formats=False),
-    483: Target(483, 25, ("482", "483"), from_server=False),
+    483: Target(483, 25, ("483",), from_server=False),
 }
 
 

@@ -1,8 +1,8 @@
 """Real Trino servers from Maven artifacts on loopback: one node, or one with more workers.
 
-Trino 476 is a distribution (``trino-server-core``, without connectors) that is unpacked once. 482
-and 483 are assembled from ``trino-main`` and its run-time dependencies, because Maven repositories
-have no distribution of them. Both start without Trino's launcher, in a directory with ``etc/``,
+Trino 476 is a distribution (``trino-server-core``, without connectors) that is unpacked once. 483
+is assembled from ``trino-main`` and its run-time dependencies, because Maven repositories have no
+distribution of it. Both start without Trino's launcher, in a directory with ``etc/``,
 ``plugin/`` and the log, so that several can run from one unpacked copy.
 """
 
@@ -58,7 +58,7 @@ class TrinoSpec:
         directory: holds its ``etc/``, ``plugin/``, log and pid file.
         catalogs: properties by catalogue name, including ``connector.name``.
         plugins: plugin directories by name; linked, not copied.
-        version: ``476``, ``482`` or ``483``.
+        version: ``476`` or ``483``.
         port: 0 for any free port.
         heap: the JVM's heap size in Java's syntax.
         properties: more entries of config.properties.
@@ -83,7 +83,7 @@ def start_trino(spec: TrinoSpec) -> Server:
 
     Errors:
         EnvironmentMissing: no JDK 25 or newer, no Maven, or no ``trino`` package.
-        InvalidConfiguration: a version other than 476, 482 and 483.
+        InvalidConfiguration: a version other than 476 and 483.
         ArtifactUnavailable, PortInUse, ServerFailed: as for any server.
     """
     distribution = _DISTRIBUTIONS.get(spec.version)
@@ -156,7 +156,6 @@ def _assembled(version: str) -> _Distribution:
 
 _DISTRIBUTIONS: dict[str, Callable[[], _Distribution]] = {
     "476": _core_476,
-    "482": partial(_assembled, "482"),
     "483": partial(_assembled, "483"),
 }
 

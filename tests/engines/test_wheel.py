@@ -91,4 +91,11 @@ def test_a_table_of_the_metastore(command: Run) -> None:
         assert found["files"] == {"total": 336, "kept": 12}
     finally:
         command("metastore", "stop")
-    assert command("plugin", "versions").split() == ["476", "482", "483"]
+    assert command("plugin", "versions").split() == ["476", "483"]
+
+
+def test_the_java_projects_travel_whole(command: Run) -> None:
+    """Both compile the sources of `jvm_client`, which lie beside them."""
+    jar = command("hive", "jar", "--to", "jars").splitlines()[0]
+    assert jar.endswith("skipbridge-hive-4.0.1.jar")
+    command("plugin", "build", "--to", "plugins")
