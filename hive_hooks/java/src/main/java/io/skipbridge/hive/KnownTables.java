@@ -1,9 +1,9 @@
 package io.skipbridge.hive;
 
+import io.skipbridge.client.BridgeFailure;
 import io.skipbridge.client.ProtocolException;
 import io.skipbridge.hive.wire.IndexedTables;
 import io.skipbridge.hive.wire.PlannerClient;
-import io.skipbridge.hive.wire.PlannerFailure;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hive.ql.plan.PartitionDesc;
@@ -243,7 +243,7 @@ final class KnownTables
                 broken(ofQuery, planner.toString(), "what answers at " + planner + " is no planner of this version of the hooks: " + e.getMessage(),
                         "take jar and planner from one release");
             }
-            catch (PlannerFailure e) {
+            catch (BridgeFailure e) {
                 broken(ofQuery, planner.toString(), e.code() + ": " + e.getMessage(), e.remedy());
             }
         }

@@ -1,5 +1,6 @@
 package io.skipbridge.hive;
 
+import io.skipbridge.client.BridgeFailure;
 import io.skipbridge.client.ChosenSegments;
 import io.skipbridge.client.ProtocolException;
 import io.skipbridge.hive.predicate.ScanFilter;
@@ -9,7 +10,6 @@ import io.skipbridge.hive.wire.FilePlan;
 import io.skipbridge.hive.wire.FileRequest;
 import io.skipbridge.hive.wire.PlannedFile;
 import io.skipbridge.hive.wire.PlannerClient;
-import io.skipbridge.hive.wire.PlannerFailure;
 import io.skipbridge.hive.wire.TableVersion;
 import org.apache.hadoop.hive.serde2.ColumnProjectionUtils;
 import org.apache.hadoop.hive.serde2.typeinfo.TypeInfoUtils;
@@ -66,7 +66,7 @@ final class SegmentPlans
         try {
             return files(new PlannerClient(address, timeout), timeout, request, table, columns);
         }
-        catch (PlannerFailure e) {
+        catch (BridgeFailure e) {
             throw failed(e.code() + ": " + e.getMessage() + " -> " + e.remedy(), e);
         }
         catch (ProtocolException e) {
@@ -83,7 +83,7 @@ final class SegmentPlans
     }
 
     private static List<List<PlannedFile>> files(PlannerClient planner, int timeout, FileRequest request, String table, Columns columns)
-            throws IOException, PlannerFailure
+            throws IOException, BridgeFailure
     {
         TableVersion version = planner.describe(request);
         requireColumns(table, columns, version);
@@ -92,7 +92,7 @@ final class SegmentPlans
         try {
             plan = planner.plan(ofVersion);
         }
-        catch (PlannerFailure e) {
+        catch (BridgeFailure e) {
             if (!e.code().equals(BAD_PREDICATE)) {
                 throw e;
             }
@@ -106,7 +106,7 @@ final class SegmentPlans
     }
 
     private static List<List<PlannedFile>> drawn(FilePlan plan, int timeout)
-            throws IOException, PlannerFailure
+            throws IOException, BridgeFailure
     {
         List<List<PlannedFile>> found = new ArrayList<>();
         FileBatch batch = plan.first();
@@ -127,7 +127,7 @@ final class SegmentPlans
             try {
                 planner.close(plan.handle());
             }
-            catch (IOException | PlannerFailure | ProtocolException e) {
+            catch (IOException | BridgeFailure | ProtocolException e) {
                 log.debug("skipbridge: a plan was not closed, and ends by itself", e);
             }
         }

@@ -1,10 +1,10 @@
 package io.skipbridge.hive;
 
+import io.skipbridge.client.BridgeFailure;
 import io.skipbridge.client.ProtocolException;
 import io.skipbridge.hive.predicate.ScanFilter;
 import io.skipbridge.hive.wire.FileRequest;
 import io.skipbridge.hive.wire.PlannerClient;
-import io.skipbridge.hive.wire.PlannerFailure;
 import io.skipbridge.hive.wire.SkippableFiles;
 import org.apache.hadoop.hive.serde2.ColumnProjectionUtils;
 import org.apache.hadoop.mapred.JobConf;
@@ -253,7 +253,7 @@ final class SkippableFilesCache
             broken(planner, table, "what answers at " + planner + " is no planner of these hooks' version: " + e.getMessage(),
                     "take jar and planner from one release, and restart the planner: skipbridge hive jar, skipbridge serve");
         }
-        catch (PlannerFailure e) {
+        catch (BridgeFailure e) {
             // An error of this query alone must not open the breaker for other queries.
             broken(e.ofThisQuery() ? ofTable + "/" + e.code() : ofTable, table, e.code() + ": " + e.getMessage(), e.remedy());
         }

@@ -1,6 +1,6 @@
 package io.skipbridge.trino;
 
-import io.skipbridge.trino.wire.BridgeFailure;
+import io.skipbridge.client.BridgeFailure;
 import io.trino.spi.ErrorCode;
 import io.trino.spi.ErrorCodeSupplier;
 import io.trino.spi.ErrorType;

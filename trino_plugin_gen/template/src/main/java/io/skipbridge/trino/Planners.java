@@ -1,7 +1,7 @@
 package io.skipbridge.trino;
 
+import io.skipbridge.client.BridgeFailure;
 import io.skipbridge.client.ProtocolException;
-import io.skipbridge.trino.wire.BridgeFailure;
 import io.skipbridge.trino.wire.PlannerAddress;
 import io.skipbridge.trino.wire.PlannerClient;
 import io.trino.spi.TrinoException;

@@ -2,7 +2,9 @@ package io.skipbridge.hive.wire;
 
 import io.skipbridge.client.BinaryReader;
 import io.skipbridge.client.BinaryWriter;
+import io.skipbridge.client.BridgeFailure;
 import io.skipbridge.client.ProtocolException;
+import io.skipbridge.client.Reply;
 import io.skipbridge.client.WireType;
 
 import java.io.DataInputStream;
@@ -26,8 +28,7 @@ import java.util.function.Function;
 /** Calls one planner process. Opens a connection per call, because a query makes few calls. */
 public final class PlannerClient
 {
-    /** The protocol number of bridge.thrift. Other numbers are refused. */
-    static final int PROTOCOL = 2;
+    static final int PROTOCOL = Reply.PROTOCOL;
 
     /** The planner cuts an answer about files to it. */
     static final int MAX_ANSWER = 32 << 20;
@@ -38,8 +39,6 @@ public final class PlannerClient
     private static final Semaphore CALLS = new Semaphore(MOST_CALLS);
     private static final int MOST_SPLITS = 5_000;
     private static final int MOST_WAIT = 1_000;
-    private static final int REPLY = 2;
-    private static final int EXCEPTION = 3;
 
     /** A request above the bound: that of one query, which tells nothing of the planner. */
     public static final class TooLong
@@ -73,11 +72,11 @@ public final class PlannerClient
 
     /**
      * @throws IOException no reply in time
-     * @throws PlannerFailure an error reported by the planner
+     * @throws BridgeFailure an error reported by the planner
      * @throws ProtocolException the reply is not from a planner of this version
      */
     public SkippableFiles listSkippableFiles(FileRequest request)
-            throws IOException, PlannerFailure
+            throws IOException, BridgeFailure
     {
         return call(
                 "list_skippable_files",
@@ -91,11 +90,11 @@ public final class PlannerClient
     /**
      * @param tables {@code schema.table} each; a table that the planner does not decide soon is left out of the answer
      * @throws IOException no reply in time
-     * @throws PlannerFailure an error reported by the planner
+     * @throws BridgeFailure an error reported by the planner
      * @throws ProtocolException the reply is not from a planner of this version
      */
     public IndexedTables listIndexedTables(List<String> tables)
-            throws IOException, PlannerFailure
+            throws IOException, BridgeFailure
     {
         return call(
                 "list_indexed_tables",
@@ -110,11 +109,11 @@ public final class PlannerClient
      * The columns of a table's version, and its name for {@link FileRequest#of}.
      *
      * @throws IOException no reply in time
-     * @throws PlannerFailure an error reported by the planner
+     * @throws BridgeFailure an error reported by the planner
      * @throws ProtocolException the reply is not from a planner of this version
      */
     public TableVersion describe(FileRequest request)
-            throws IOException, PlannerFailure
+            throws IOException, BridgeFailure
     {
         return call(
                 "get_table",
@@ -133,11 +132,11 @@ public final class PlannerClient
      * Opens a plan: which files to read, and how.
      *
      * @throws IOException no reply in time
-     * @throws PlannerFailure an error reported by the planner
+     * @throws BridgeFailure an error reported by the planner
      * @throws ProtocolException the reply is not from a planner of this version
      */
     public FilePlan plan(FileRequest request)
-            throws IOException, PlannerFailure
+            throws IOException, BridgeFailure
     {
         return call(
                 "plan",
@@ -152,11 +151,11 @@ public final class PlannerClient
      * More splits of a plan, from the process that made it.
      *
      * @throws IOException no reply in time
-     * @throws PlannerFailure an error reported by the planner
+     * @throws BridgeFailure an error reported by the planner
      * @throws ProtocolException the reply is not from a planner of this version
      */
     public FileBatch nextSplits(String handle, long token)
-            throws IOException, PlannerFailure
+            throws IOException, BridgeFailure
     {
         return call(
                 "next_splits",
@@ -173,10 +172,10 @@ public final class PlannerClient
      * Ends a plan before its time.
      *
      * @throws IOException no reply in time
-     * @throws PlannerFailure an error reported by the planner
+     * @throws BridgeFailure an error reported by the planner
      */
     public void close(String handle)
-            throws IOException, PlannerFailure
+            throws IOException, BridgeFailure
     {
         call("close_plan", writer -> writer.stringField(1, handle), null);
     }
@@ -189,15 +188,25 @@ public final class PlannerClient
         }
     }
 
+    /** @param answer reads what the method returns; null if it returns nothing */
     private <T> T call(String method, Consumer<BinaryWriter> arguments, Function<BinaryReader, T> answer)
-            throws IOException, PlannerFailure
+            throws IOException, BridgeFailure
     {
         int number = sequence.incrementAndGet();
         BinaryWriter writer = new BinaryWriter();
         writer.message(method, number);
         arguments.accept(writer);
         writer.stop();
-        return read(method, new BinaryReader(ByteBuffer.wrap(exchange(writer.frame())), MOST_ELEMENTS), number, answer);
+        BinaryReader reader = new BinaryReader(ByteBuffer.wrap(exchange(writer.frame())), MOST_ELEMENTS);
+        try {
+            return Reply.read(reader, method, number, answer == null ? WireType.STOP : WireType.STRUCT, answer);
+        }
+        catch (BridgeFailure e) {
+            if (e.code().equals("PROTOCOL_MISMATCH")) {
+                throw new ProtocolException(e.getMessage());
+            }
+            throw e;
+        }
     }
 
     /**
@@ -298,38 +307,5 @@ public final class PlannerClient
             throw new SocketTimeoutException("no whole answer in time");
         }
         return (int) millis;
-    }
-
-    /** @param answer reads what the method returns; null if it returns nothing */
-    private static <T> T read(String method, BinaryReader reader, int number, Function<BinaryReader, T> answer)
-            throws PlannerFailure
-    {
-        int kind = reader.message(method, number);
-        if (kind == EXCEPTION) {
-            throw new ProtocolException("the planner does not serve " + method + ": it is older than these hooks, which speak protocol " + PROTOCOL);
-        }
-        if (kind != REPLY) {
-            throw new ProtocolException("a message of kind " + kind + " where an answer was expected");
-        }
-        T found = null;
-        for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
-            if (id == 0 && answer != null && reader.is(WireType.STRUCT)) {
-                found = answer.apply(reader);
-            }
-            else if (id == 1 && reader.is(WireType.STRUCT)) {
-                PlannerFailure failure = PlannerFailure.read(reader);
-                if (failure.code().equals("PROTOCOL_MISMATCH")) {
-                    throw new ProtocolException(failure.getMessage());
-                }
-                throw failure;
-            }
-            else if (id > 1) {
-                reader.skip();
-            }
-        }
-        if (found == null && answer != null) {
-            throw new ProtocolException("an empty answer to " + method);
-        }
-        return found;
     }
 }

@@ -105,7 +105,7 @@ class TestGoldenFrames
     void aPlannerOfProtocol1IsRefused()
     {
         ProtocolException refused = assertThrows(ProtocolException.class, () -> exchange("protocol1_list_skippable_files.reply.bin"));
-        assertTrue(refused.getMessage().contains("older than these hooks, which speak protocol 2"), refused.getMessage());
+        assertTrue(refused.getMessage().contains("older than this client, which speaks protocol 2"), refused.getMessage());
     }
 
     @Test

@@ -1,8 +1,8 @@
 package io.skipbridge.trino.metadata;
 
+import io.skipbridge.client.BridgeFailure;
 import io.skipbridge.trino.BridgeSession;
 import io.skipbridge.trino.Planners;
-import io.skipbridge.trino.wire.BridgeFailure;
 import io.skipbridge.trino.wire.PlannerClient;
 import io.skipbridge.trino.wire.TableDescription;
 import io.trino.spi.TrinoException;

@@ -1,6 +1,6 @@
 package io.skipbridge.trino.metadata;
 
-import io.skipbridge.trino.wire.BridgeFailure;
+import io.skipbridge.client.BridgeFailure;
 import io.trino.spi.TrinoException;
 
 import java.util.Set;

@@ -1,8 +1,8 @@
 package io.skipbridge.trino.split;
 
 import io.airlift.log.Logger;
+import io.skipbridge.client.BridgeFailure;
 import io.skipbridge.client.ProtocolException;
-import io.skipbridge.trino.wire.BridgeFailure;
 
 import java.io.Closeable;
 import java.io.IOException;

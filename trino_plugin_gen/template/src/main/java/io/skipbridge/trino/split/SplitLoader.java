@@ -1,13 +1,13 @@
 package io.skipbridge.trino.split;
 
 import io.airlift.log.Logger;
+import io.skipbridge.client.BridgeFailure;
 import io.skipbridge.client.ProtocolException;
 import io.skipbridge.trino.BridgeErrorCode;
 import io.skipbridge.trino.Planners;
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.skipbridge.trino.predicate.PredicateWriter;
 import io.skipbridge.trino.predicate.RowFilterReader;
-import io.skipbridge.trino.wire.BridgeFailure;
 import io.skipbridge.trino.wire.Plan;
 import io.skipbridge.trino.wire.PlannerClient;
 import io.skipbridge.trino.wire.SplitBatch;

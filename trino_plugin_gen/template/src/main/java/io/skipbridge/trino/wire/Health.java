@@ -2,6 +2,7 @@ package io.skipbridge.trino.wire;
 
 import io.skipbridge.client.BinaryReader;
 import io.skipbridge.client.ProtocolException;
+import io.skipbridge.client.Reply;
 import io.skipbridge.client.WireType;
 
 import java.util.List;
@@ -10,7 +11,7 @@ import java.util.List;
 record Health(String version, int protocol, List<String> processes)
 {
     /** The protocol of this connector, as in bridge.thrift. */
-    static final int PROTOCOL = 2;
+    static final int PROTOCOL = Reply.PROTOCOL;
 
     static Health read(BinaryReader reader)
     {

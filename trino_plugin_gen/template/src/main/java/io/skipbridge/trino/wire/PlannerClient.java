@@ -2,6 +2,8 @@ package io.skipbridge.trino.wire;
 
 import io.skipbridge.client.BinaryReader;
 import io.skipbridge.client.BinaryWriter;
+import io.skipbridge.client.BridgeFailure;
+import io.skipbridge.client.Reply;
 import io.skipbridge.client.WireType;
 
 import java.io.Closeable;

@@ -1,7 +1,7 @@
 package io.skipbridge.trino.metadata;
 
+import io.skipbridge.client.BridgeFailure;
 import io.skipbridge.trino.Planners;
-import io.skipbridge.trino.wire.BridgeFailure;
 import io.skipbridge.trino.wire.PlannerAddress;
 import io.trino.spi.TrinoException;
 import io.trino.spi.connector.SchemaTableName;

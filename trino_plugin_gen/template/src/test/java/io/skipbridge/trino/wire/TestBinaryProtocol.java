@@ -2,7 +2,9 @@ package io.skipbridge.trino.wire;
 
 import io.skipbridge.client.BinaryReader;
 import io.skipbridge.client.BinaryWriter;
+import io.skipbridge.client.BridgeFailure;
 import io.skipbridge.client.ProtocolException;
+import io.skipbridge.client.Reply;
 import io.skipbridge.client.WireType;
 import org.junit.jupiter.api.Test;
 

@@ -2,6 +2,7 @@ package io.skipbridge.trino.wire;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import io.skipbridge.client.BridgeFailure;
 import io.skipbridge.client.ProtocolException;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;

@@ -1,7 +1,4 @@
-package io.skipbridge.trino.wire;
-
-import io.skipbridge.client.BinaryReader;
-import io.skipbridge.client.WireType;
+package io.skipbridge.client;
 
 import static java.util.Objects.requireNonNull;
 
@@ -9,6 +6,8 @@ import static java.util.Objects.requireNonNull;
 public final class BridgeFailure
         extends Exception
 {
+    private static final long serialVersionUID = 1;
+
     public static final String PLAN_LOST = "PLAN_LOST";
 
     private final String code;
@@ -33,20 +32,24 @@ public final class BridgeFailure
         String remedy = "";
         boolean retryable = false;
         for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
-            if (id == 5) {
-                if (reader.is(WireType.BOOL)) {
-                    retryable = reader.bool();
-                }
-            }
-            else if (reader.is(WireType.STRING)) {
-                String text = reader.string();
-                switch (id) {
-                    case 1 -> code = text;
-                    case 2 -> category = text;
-                    case 3 -> message = text;
-                    case 4 -> remedy = text;
-                    default -> {}
-                }
+            switch (id) {
+                case 1:
+                    code = reader.is(WireType.STRING) ? reader.string() : code;
+                    break;
+                case 2:
+                    category = reader.is(WireType.STRING) ? reader.string() : category;
+                    break;
+                case 3:
+                    message = reader.is(WireType.STRING) ? reader.string() : message;
+                    break;
+                case 4:
+                    remedy = reader.is(WireType.STRING) ? reader.string() : remedy;
+                    break;
+                case 5:
+                    retryable = reader.is(WireType.BOOL) ? reader.bool() : retryable;
+                    break;
+                default:
+                    reader.skip();
             }
         }
         return new BridgeFailure(code, category, message, remedy, retryable);
@@ -70,6 +73,12 @@ public final class BridgeFailure
     public boolean retryable()
     {
         return retryable;
+    }
+
+    /** Whether the query or its table is the cause, so that other queries may succeed. */
+    public boolean ofThisQuery()
+    {
+        return category.equals("USER_ERROR");
     }
 
     public boolean planLost()

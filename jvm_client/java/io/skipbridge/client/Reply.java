@@ -1,28 +1,31 @@
-package io.skipbridge.trino.wire;
-
-import io.skipbridge.client.BinaryReader;
-import io.skipbridge.client.ProtocolException;
-import io.skipbridge.client.WireType;
+package io.skipbridge.client;
 
 import java.util.function.Function;
 
 /** Reads the reply to one call: a result, a failure that the service declares, or Thrift's own exception. */
-final class Reply
+public final class Reply
 {
+    /** The protocol number of bridge.thrift, which requests give. Planners of other numbers are refused. */
+    public static final int PROTOCOL = 2;
     private static final int REPLY = 2;
     private static final int EXCEPTION = 3;
 
     private Reply() {}
 
-    static <T> T read(BinaryReader reader, String method, int sequence, byte resultType, Function<BinaryReader, T> result)
+    /** @param resultType STOP if the method returns nothing */
+    public static <T> T read(BinaryReader reader, String method, int sequence, byte resultType, Function<BinaryReader, T> result)
             throws BridgeFailure
     {
         int kind = reader.message(method, sequence);
         if (kind == EXCEPTION) {
-            throw new ProtocolException("the planner does not serve %s: %s".formatted(method, applicationException(reader)));
+            throw new ProtocolException(String.format(
+                    "the planner does not serve %s: it is older than this client, which speaks protocol %d (%s)",
+                    method,
+                    PROTOCOL,
+                    applicationException(reader)));
         }
         if (kind != REPLY) {
-            throw new ProtocolException("message of kind %d where a reply to %s was expected".formatted(kind, method));
+            throw new ProtocolException(String.format("message of kind %d where a reply to %s was expected", kind, method));
         }
         T value = null;
         boolean answered = resultType == WireType.STOP;
