@@ -49,9 +49,10 @@ from bridge.planner.request import ScanRequest
 from bridge.planner.scan_plan import ScanPlan
 from bridge.service.plan_log import files_planned
 from bridge.storage.port import FileStat
-from bridge.table.directory.freshness import Indexed
+from bridge.table.directory.freshness import Cached, Indexed
 from bridge.table.model import Partition, TableName
 from bridge.table.partition import UNPARSABLE
+from bridge.table.registry import DIRECTORY
 from bridge.table.slices import SliceBatch
 
 _PAGE_FILES = 5000
@@ -96,7 +97,7 @@ class Kept:
         unknown: the residual of a file whose rows are not known.
         page: the most files of one answer.
         generation: of the index, if that is the state; None if storage was listed.
-        made: when, by the monotonic clock.
+        until: when another plan must be made for the same question, by the monotonic clock.
     """
 
     id: str
@@ -109,7 +110,7 @@ class Kept:
     unknown: orjson.Fragment
     page: int
     generation: int | None
-    made: float
+    until: float
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -129,7 +130,7 @@ class Plans:
         self._held: BoundedCache[str, Kept] = BoundedCache(
             _HELD_PLANS, capacity=_HELD_FILES, weigh=len, seconds=_HELD_SECONDS
         )
-        self._last: BoundedCache[PlanRequest, str] = BoundedCache(_HELD_PLANS)
+        self._last: BoundedCache[PlanRequest, tuple[str, float]] = BoundedCache(_HELD_PLANS)
         self._filters: BoundedCache[str, bytes] = BoundedCache(_HELD_PLANS)
 
     def plan(self, name: TableName, client: Client, body: dict[str, Any]) -> bytes:
@@ -185,26 +186,24 @@ class Plans:
         return _answer(kept, page, {"plan-tasks": []})
 
     def _again(self, asked: PlanRequest) -> Kept | None:
-        """The last plan of a pinned state: Java plans aggregates twice.
+        """The last plan of a question, while its answer must be the same: Java asks twice.
 
         A plan for PyIceberg may be refused for what it selects, which another plan does not tell.
         """
-        if asked.generation is None or asked.client is Client.PYICEBERG:
+        if asked.client is Client.PYICEBERG:
             return None
-        kept = self._held.get(self._last.get(asked, ""))
-        if kept is None or kept.generation is None:
-            return None
-        return kept if time.monotonic() - kept.made < _REUSED_SECONDS else None
+        id, until = self._last.get(asked, ("", 0.0))
+        return self._held.get(id) if time.monotonic() < until else None
 
     def _keep(self, asked: PlanRequest, kept: Kept) -> Kept:
         self._held.put(kept.id, kept)
-        self._last.put(asked, kept.id)
+        self._last.put(asked, (kept.id, kept.until))
         return kept
 
     def _plan(
         self, asked: PlanRequest, filter: Filter, check: _Check = lambda layout: None
     ) -> Kept:
-        started = time.perf_counter()
+        started, began = time.perf_counter(), time.monotonic()
         opened, request = self._opened(asked)
         layout = self._layout(asked, opened, request)
         check(layout)
@@ -213,7 +212,10 @@ class Plans:
         try:
             batches = [part for batch in plan.batches() for part in batch.pieces()]
             files_planned(plan, time.perf_counter() - started)
-            return self._kept(asked, plan, layout, filter, batches)
+            kept = self._kept(asked, plan, layout, filter, batches)
+            fixed = asked.generation is not None and kept.generation is not None
+            aged = request.freshness is not None
+            return replace(kept, until=began + _REUSED_SECONDS) if fixed or aged else kept
         finally:
             plan.close()
 
@@ -266,6 +268,7 @@ class Plans:
             semantics=SEMANTICS,
             engine=asked.client.value,
             absent_is_empty=True,
+            freshness=self._younger(asked.table),
             limit=asked.limit,
         )
         wanted = asked.generation
@@ -279,6 +282,19 @@ class Plans:
                     RELOAD,
                 ) from error
         return opened, request
+
+    def _younger(self, name: TableName) -> str | None:
+        """Under ``cached`` a state that is new enough for as long as its plan is given again.
+
+        Not under ``live``: the second plan of a query cannot be told from the first of another one,
+        before which a file was written.
+        """
+        table = self._planner.table(name)
+        freshness = self._planner.freshness_of(table)
+        if table.table_format != DIRECTORY or not isinstance(freshness, Cached):
+            return None
+        ttl = freshness.ttl - _REUSED_SECONDS
+        return str(Cached(ttl)) if ttl > 0 else None
 
     def _kept(
         self,
@@ -335,7 +351,7 @@ class Plans:
             orjson.Fragment(unknown),
             max(1, min(_PAGE_FILES, _PAGE_BYTES // size)),
             plan.view.generation if plan.snapshot.freshness == str(Indexed()) else None,
-            time.monotonic(),
+            0.0,
         )
 
     def _counts(

@@ -8,9 +8,11 @@ import json
 import os
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -41,6 +43,7 @@ from bridge.kernel.types import (
     map_of,
     struct,
 )
+from bridge.table.directory.freshness import parse_freshness
 from bridge.table.model import CatalogTable, Column, TableName
 from tests.support.iceberg_door import JAVA, PYICEBERG, OpenDoor, open_door
 from tests.support.lake import Lake, age
@@ -332,6 +335,49 @@ def test_a_file_written_since(lake: Lake, freshness: str) -> None:
             assert table.scan(row_filter="id = 1000").to_arrow()["name"].to_pylist() == ["new"]
         else:
             assert len(found) == 10
+
+
+@pytest.mark.parametrize(
+    ("freshness", "again"),
+    [("snapshot", True), ("cached(60s)", True), ("cached(10s)", False), ("live", False)],
+)
+def test_a_plan_is_given_again_while_it_stays_true(
+    lake: Lake, freshness: str, again: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java plans an aggregate twice; a plan of a listing is given again only within its age."""
+    with open_door(lake, freshness) as door:
+        held = {"snapshot-id": loaded(door)}
+        asked: list[str | None] = []
+        snapshot = door.planner.snapshot
+
+        def noted(request: Any) -> Any:
+            asked.append(request.freshness)
+            return snapshot(request)
+
+        monkeypatch.setattr(door.planner, "snapshot", noted)
+        for _ in range(2):
+            assert len(door.files(filter=over(45), **held)) == 6
+        assert len(door.planned) == (1 if again else 2)
+        # The listing is younger than it may be by as long as its plan is given again.
+        assert set(asked) == {"cached(50s)" if freshness == "cached(60s)" else None}
+        later = SimpleNamespace(
+            monotonic=lambda: time.monotonic() + 11, perf_counter=time.perf_counter
+        )
+        monkeypatch.setattr(plans, "time", later)
+        assert len(door.files(filter=over(45), **held)) == 6
+        assert len(door.planned) == (2 if again else 3)
+
+
+def test_a_plan_of_a_pinned_state_is_none_of_a_live_one(lake: Lake) -> None:
+    """Both have the same files and one id."""
+    with open_door(lake, "live") as door:
+        assert len(door.files()) == 10
+        door.planner._freshness = parse_freshness("snapshot")
+        for _ in range(2):
+            assert len(door.files(**{"snapshot-id": loaded(door)})) == 10
+        door.planner._freshness = parse_freshness("live")
+        lake.write("new.parquet", {"id": [1000], "name": ["new"]})
+        assert len(door.files()) == 11
 
 
 def test_a_rewritten_file_is_read_anew(lake: Lake) -> None:
