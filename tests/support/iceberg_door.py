@@ -25,6 +25,7 @@ from bridge.service.admission import Admission
 from bridge.table.directory.freshness import parse_freshness
 from bridge.table.directory.lister import DirectoryLister
 from tests.support.lake import Lake
+from tests.support.messy_lake import MessyLake
 
 JAVA = {"X-Client-Version": "Apache Iceberg 1.12.0"}
 PYICEBERG = {"User-Agent": "PyIceberg/0.12.0"}
@@ -115,7 +116,7 @@ class OpenDoor:
 
 @contextmanager
 def open_door(
-    lake: Lake,
+    lake: Lake | MessyLake,
     freshness: str = "snapshot",
     limits: DoorLimits | None = None,
     footers: int = 10_000,
