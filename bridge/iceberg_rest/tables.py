@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from bridge.formats.parquet.stored_file import StoredColumn, StoredSchema
@@ -21,7 +20,8 @@ from bridge.table.model import CatalogTable, TableName
 from bridge.table.registry import DIRECTORY
 
 _MOST_TABLES = 1000
-_MOST_LAYOUTS = 4
+_MOST_COLUMNS = 100_000
+"""Of all layouts that are held: each takes 1.3 kB."""
 _MOST_SCHEMAS = 64
 _UNKNOWN_BYTES = 1 << 40
 """Of a table of which nothing is known: Spark must not broadcast it."""
@@ -34,17 +34,18 @@ _REFUSED = "skipbridge-read-only://refused"
 """Writers fail on it before they write a byte."""
 
 
+_Identity = tuple[TableName, int]
 _Schemas = tuple[StoredSchema, ...]
+"""Those that were met in a table's files."""
 
 
-@dataclass(slots=True)
-class _Known:
-    """What is kept of a table: its layout by generation, and schemas met in its files."""
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A layout, and what it was made from."""
 
-    layouts: BoundedCache[tuple[int, bool], tuple[CatalogTable, _Schemas, IcebergLayout]] = field(
-        default_factory=lambda: BoundedCache(_MOST_LAYOUTS)
-    )
-    met: _Schemas = ()
+    table: CatalogTable
+    met: _Schemas
+    layout: IcebergLayout
 
 
 class Tables:
@@ -57,8 +58,10 @@ class Tables:
     def __init__(self, planner: Planner, schemes: Mapping[str, str] | None = None) -> None:
         self.planner = planner
         self._schemes = dict(schemes or {})
-        self._known: BoundedCache[tuple[TableName, int], _Known] = BoundedCache(_MOST_TABLES)
-        self._lock = threading.Lock()
+        self._met: BoundedCache[_Identity, _Schemas] = BoundedCache(_MOST_TABLES)
+        self._layouts: BoundedCache[tuple[_Identity, int, bool], _Held] = BoundedCache(
+            capacity=_MOST_COLUMNS, weigh=lambda held: len(held.layout.columns)
+        )
 
     def spell(self, uri: str) -> str:
         """A path as clients are told it."""
@@ -76,17 +79,16 @@ class Tables:
         Errors:
             UnsupportedTable: the client cannot read the table rightly.
         """
-        known = self._known_of(table)
-        key = (view.generation, learnt)
-        held = known.layouts.get(key)
-        met = known.met if learnt else ()
-        if held is None or held[0] != table or held[1] is not met:
+        key = (_identity(table), view.generation, learnt)
+        held = self._layouts.get(key)
+        met = self._met.get(key[0], ()) if learnt else ()
+        if held is None or held.table != table or held.met is not met:
             schemas = dict.fromkeys((*met, *_indexed_schemas(view)))
             files = [column for schema in schemas for column in schema.columns]
             layout = layout_of(table, _indexed_columns(view), files)
-            known.layouts.put(key, (table, met, layout))
+            self._layouts.put(key, _Held(table, met, layout))
         else:
-            layout = held[2]
+            layout = held.layout
         if client is Client.OTHER and layout.dated:
             raise UnsupportedTable(
                 f"{table.name} is served to PyIceberg and Iceberg's Java library alone, because of "
@@ -103,17 +105,13 @@ class Tables:
         Args:
             alone: they are those of all files, and others are forgotten.
         """
-        known = self._known_of(table)
-        with self._lock:
-            before = () if alone else known.met
+        key = _identity(table)
+        with self._met.lock:
+            before = () if alone else self._met.get(key, ())
             room = _MOST_SCHEMAS - len(before)
             more = sorted(schemas.difference(before), key=repr)[:room] if room else []
             if more or alone:
-                known.met = (*before, *more)
-
-    def _known_of(self, table: CatalogTable) -> _Known:
-        """A table that was dropped and made again is another one."""
-        return self._known.get_or_put((table.name, table.created), _Known)
+                self._met.put(key, (*before, *more))
 
     def load(self, name: TableName, client: Client) -> dict[str, Any]:
         """What ``loadTable`` answers.
@@ -193,6 +191,11 @@ class Tables:
         pinned = pinned and table.table_format == DIRECTORY
         generation = view.generation + 1 if pinned else 0
         return (layout.digest << _GENERATION_BITS | generation) or 1
+
+
+def _identity(table: CatalogTable) -> _Identity:
+    """A table that was dropped and made again is another one."""
+    return table.name, table.created
 
 
 def generation_in(snapshot_id: int | None) -> int | None:

@@ -26,7 +26,7 @@ from pyiceberg.expressions import (
     Not,
 )
 
-from bridge.iceberg_rest import plans
+from bridge.iceberg_rest import plans, tables
 from bridge.iceberg_rest.clients import Client
 from bridge.iceberg_rest.paths import require_whole
 from bridge.kernel.errors import UnsupportedTable
@@ -162,15 +162,18 @@ def test_a_client_that_does_not_say_what_it_holds(tmp_path: Path) -> None:
 # Tables that are made again
 
 
+@dataclass
+class Dated(Lake):
+    """A lake whose table can be made again."""
+
+    created: int = 1
+
+    def table(self, name: TableName = NAME, age: float = 0.0) -> CatalogTable:
+        return replace(super().table(name, age), created=self.created)
+
+
 def test_a_table_that_is_made_again_has_no_past(tmp_path: Path) -> None:
     """Its times may have no zone, though those of the table before had one."""
-
-    @dataclass
-    class Dated(Lake):
-        created: int = 1
-
-        def table(self, name: TableName = NAME, age: float = 0.0) -> CatalogTable:
-            return replace(super().table(name, age), created=self.created)
 
     lake = Dated(tmp_path, (Column("ts", TIMESTAMP),))
     noon = datetime.datetime(2024, 3, 1, 12)
@@ -185,6 +188,17 @@ def test_a_table_that_is_made_again_has_no_past(tmp_path: Path) -> None:
         assert door.table().scan().to_arrow()["ts"].to_pylist() == [noon]
         old = door.plan(PYICEBERG, **{"snapshot-id": held.metadata.current_snapshot_id})
         assert old.status_code == 400 and "REFRESH TABLE" in old.text
+
+
+def test_the_memory_of_tables_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "_MOST_COLUMNS", 100)
+    lake = Dated(tmp_path, tuple(Column(f"c{i}", BIGINT) for i in range(30)))
+    lake.write("f.parquet", {"c0": [1]})
+    with open_door(lake, "live") as door:
+        for lake.created in range(20):
+            assert door.table().scan().count() == 1
+        layouts = door.plans._tables._layouts
+        assert 0 < layouts.weight <= 100
 
 
 # What is asked for
