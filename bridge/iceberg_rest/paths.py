@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from bridge.iceberg_rest.clients import Client
 from bridge.kernel.errors import UnsupportedTable
 
-_JAVA = re.compile(r"(?s)(?!(?:file|hdfs|viewfs):).*[#?]")
-"""Hadoop reads all names; Iceberg's own file systems for stores take these for a URL's parts."""
-_OTHERS = re.compile(r"(?s).*[#?\t\r\n]|hdfs:.*;")
-"""PyIceberg takes all paths for URLs."""
+_HADOOP = ("file:", "hdfs:", "viewfs:")
+"""Java reads these through Hadoop, which takes all names as they are."""
 
 
-def require_whole(client: Client, paths: Iterable[str]) -> None:
+def require_whole(client: Client, paths: Sequence[str]) -> None:
     """Errors: UnsupportedTable: the client would cut a path short."""
-    cut = _JAVA if client is Client.JAVA else _OTHERS
-    for path in filter(cut.match, paths):
-        raise UnsupportedTable(
-            f"the name of {path!r} has a character at which the client would cut it short, and "
-            "read another file",
-            "rename the file, or leave it out by a filter; or read the table with Trino or Hive",
-        )
+    every = "\0".join(paths)  # one look at all is hundreds of times as fast as one at each
+    if not any(mark in every for mark in "#?;\t\r\n"):
+        return
+    for path in paths:
+        if _is_cut(client, path):
+            raise UnsupportedTable(
+                f"the name of {path!r} has a character at which the client would cut it short, and "
+                "read another file",
+                "rename the file, or leave it out by a filter; or read the table with Trino or "
+                "Hive",
+            )
+
+
+def _is_cut(client: Client, path: str) -> bool:
+    """Iceberg's own file systems for stores take a path for a URL; PyIceberg does so everywhere."""
+    if client is Client.JAVA:
+        marks = "" if path.startswith(_HADOOP) else "#?"
+    else:
+        marks = "#?;\t\r\n" if path.startswith("hdfs:") else "#?\t\r\n"
+    return any(mark in path for mark in marks)
