@@ -32,6 +32,7 @@ _OWN = {
     "hudi": [StoredColumn((name,), PhysicalType("BYTE_ARRAY", "string")) for name in META_COLUMNS]
 }
 """Columns that all files of a table format have: PyIceberg must know their names."""
+_BY_POSITION = "parquet.column.index.access"
 _MOST_KEYS = 6
 """Each key doubles the specs: one for every set of keys that are NULL."""
 _RESERVED = (
@@ -201,6 +202,8 @@ def _refuse_table(table: CatalogTable) -> None:
         )
     if table.table_format == DIRECTORY and table.format != "parquet":
         raise _refusal(table, f"its files are {table.format}", "read it with Trino or Hive")
+    if table.properties.get(_BY_POSITION, "").lower() == "true":
+        raise _refusal(table, f"Hive finds its columns by their places ({_BY_POSITION})")
     if len(table.partition_keys) > _MOST_KEYS:
         raise _refusal(table, f"it has {len(table.partition_keys)} keys, {_MOST_KEYS} are the most")
     for key in table.partition_keys:

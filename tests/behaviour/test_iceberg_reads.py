@@ -137,6 +137,19 @@ def test_a_struct_in_two_spellings_is_refused(tmp_path: Path) -> None:
             assert answer.status_code == 400 and "the columns st and ST" in answer.text
 
 
+def test_columns_that_hive_finds_by_position(tmp_path: Path) -> None:
+    class Positional(Lake):
+        def table(self, name: TableName = NAME, age: float = 0.0) -> CatalogTable:
+            properties = {"parquet.column.index.access": "TRUE"}
+            return replace(super().table(name, age), properties=properties)
+
+    lake = Positional(tmp_path, (Column("id", BIGINT),))
+    lake.write("f.parquet", {"other": [1]})
+    with open_door(lake, "live") as door:
+        answer = door.get("/v1/namespaces/db/tables/t", JAVA)
+        assert answer.status_code == 400 and "by their places" in answer.text
+
+
 # What clients know of a table
 
 
