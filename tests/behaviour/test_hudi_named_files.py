@@ -30,7 +30,7 @@ from bridge.planner.request import ScanRequest
 from bridge.runtime.compose import planner_of, resolve, storage_of
 from bridge.service.indexed_tables import IndexedTables
 from bridge.service.skippable_files import encode_skippable_files
-from bridge.table.hudi.files import column_bounds, record_index
+from bridge.table.hudi.files import base_files, column_bounds
 from bridge.table.hudi.files.column_bounds import HudiBounds
 from bridge.table.hudi.files.file_system_view import FileSystemView
 from bridge.table.model import CatalogTable
@@ -245,7 +245,7 @@ def test_the_hook_is_told_of_a_table_with_bounds_of_its_own(
 def test_files_without_a_key_are_named_by_hudis_record_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(record_index, "PATIENCE", 300.0)
+    monkeypatch.setattr(base_files, "PATIENCE", 300.0)
     (fixture,) = hudi_fixtures(bundle="1.2.0", names=["cow_record_index"])
     every = {s.base_file for s in fixture.answers().slices}
     found = named(fixture.unpack(tmp_path), "id = 51")

@@ -17,7 +17,7 @@ import pytest
 
 import bridge
 from bridge.storage.routed import open_storage
-from bridge.table.hudi.files import record_index
+from bridge.table.hudi.files import base_files, metadata_entries
 from bridge.table.hudi.files.file_system_view import FileSystemView
 from bridge.table.hudi.timeline.commit_metadata import read_row_counts
 from tests.fixtures.hudi.text import encode_table
@@ -39,7 +39,7 @@ TABLES = [fixture for name in NAMES for fixture in hudi_fixtures(names=[name])]
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """However slow the machine is, these queries wait for the index."""
-    monkeypatch.setattr(record_index, "PATIENCE", 300.0)
+    monkeypatch.setattr(base_files, "PATIENCE", 300.0)
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +191,7 @@ def test_a_commit_without_metadata_makes_all_unknown(
 def test_more_entries_than_are_read(
     session: bridge.Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(record_index, "_MOST", 3)
+    monkeypatch.setattr(metadata_entries, "MOST", 3)
     (fixture,) = hudi_fixtures(bundle="1.2.0", names=["cow_record_index"])
     report = session.table(str(fixture.unpack(tmp_path))).scan("id = 51").explain()
     assert report.files_kept == report.files_total

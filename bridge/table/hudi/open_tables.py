@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from bridge.kernel.bounded_cache import BoundedCache
 from bridge.kernel.threads import Threads
 from bridge.storage.port import Storage
-from bridge.table.hudi.files import column_bounds, record_index
+from bridge.table.hudi.files import column_bounds, record_index, secondary_index
 from bridge.table.hudi.files.column_bounds import HudiBounds
 from bridge.table.hudi.files.file_sets import check_history, file_set
 from bridge.table.hudi.files.file_slices import FileSlices
 from bridge.table.hudi.files.file_system_view import FileListing, FileSystemView
 from bridge.table.hudi.files.record_index import RecordIndex
+from bridge.table.hudi.files.secondary_index import SecondaryIndex
 from bridge.table.hudi.schema.schema_history import SchemaHistory, list_schemas, load_schema_history
 from bridge.table.hudi.table_config import TableType
 from bridge.table.snapshot import OwnIndex
@@ -138,7 +139,10 @@ class OpenTable:
             if column_bounds.PARTITION in kept:
                 made.append(HudiBounds(view, schema, slices, self._decoders))
             if record_index.PARTITION in kept and newest and view.config.table_type is _COW:
-                made.append(RecordIndex(view, schema, slices, self._decoders))
+                keys = RecordIndex(view, schema, slices, self._decoders)
+                made.append(keys)
+                if any(name.startswith(secondary_index.PREFIX) for name in kept):
+                    made.append(SecondaryIndex(view, schema, slices, self._decoders, keys))
             return slices, made
 
         if not schema or not keeps_indexes(view):

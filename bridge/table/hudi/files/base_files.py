@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
+from bridge.expression.nodes import (
+    BoundAnd,
+    BoundExpression,
+    BoundOr,
+    BoundPredicate,
+    BoundReference,
+    Op,
+)
+from bridge.expression.statistics import Mask
+from bridge.formats.hudi.avro_rows import DAMAGE
 from bridge.kernel.errors import BridgeError, FileCorrupt, LimitExceeded, UnsupportedTable
+from bridge.kernel.types import Semantics, Value
 from bridge.storage.port import UNKNOWN_TIME, FileTable
 from bridge.table.hudi.files.file_slices import FileSlices, full_paths
 from bridge.table.hudi.files.file_system_view import FileSystemView
@@ -57,6 +69,87 @@ class BaseFiles:
         problem = error if isinstance(error, BridgeError) else metadata_damage(str(error))
         self.problem = problem
         return not isinstance(problem, FileCorrupt | LimitExceeded | UnsupportedTable)
+
+
+class Values(Protocol):
+    """What is known of the values of one column."""
+
+    def never(self, values: list[bytes]) -> Mask:
+        """The base files that hold none of the values, which are texts."""
+        ...
+
+
+class EqualityIndex(BaseFiles):
+    """Base files that no row of `=` or IN is in; safe for threads.
+
+    Nothing is read before it is asked for; then all of a column is read once, in another thread.
+    """
+
+    def __init__(self, view: FileSystemView, slices: FileSlices, pool: Executor) -> None:
+        super().__init__(view, slices, pool)
+        self._asked: dict[str, tuple[Future[Values | None], float]] = {}
+
+    def columns(self, expression: BoundExpression) -> tuple[str, ...]:
+        known = (r for r in _compared(expression) if self._values(r) is not None)
+        return tuple(sorted({r.path[0] for r in known}))
+
+    def never(self, expression: BoundExpression, semantics: Semantics) -> Mask | None:
+        match expression:
+            case BoundAnd(children):
+                known = [m for c in children if (m := self.never(c, semantics)) is not None]
+                return np.logical_or.reduce(known) if known else None
+            case BoundOr(children):
+                masks = [self.never(child, semantics) for child in children]
+                known = [mask for mask in masks if mask is not None]
+                return np.logical_and.reduce(known) if len(known) == len(masks) else None
+            case BoundPredicate(Op.EQ | Op.NULL_SAFE_EQ | Op.IN, reference, values):
+                texts = as_texts(values)
+                held = None if texts is None else self._values(reference)
+                return None if texts is None or held is None else held.never(texts)
+        return None
+
+    def _values(self, reference: BoundReference) -> Values | None:
+        """What is known of a column by now."""
+        raise NotImplementedError
+
+    def _answer(self, column: str, read: Callable[[], Values | None]) -> Values | None:
+        """What another thread reads once for a column, as far as it is known by now."""
+        with self._lock:
+            if column not in self._asked:
+                answer = self._pool.submit(self._attempt, column, read)
+                self._asked[column] = answer, time.monotonic() + PATIENCE
+            asked = self._asked[column]
+        return answer_until(*asked)
+
+    def _attempt(self, column: str, read: Callable[[], Values | None]) -> Values | None:
+        try:
+            found = read()
+        except (BridgeError, *DAMAGE) as error:
+            if self._fail(error):
+                with self._lock:
+                    self._asked.pop(column, None)
+            return None
+        if found is not None:
+            self.problem = None
+        return found
+
+
+def _compared(expression: BoundExpression) -> Iterator[BoundReference]:
+    """The columns that are compared by `=` or IN."""
+    match expression:
+        case BoundAnd(children) | BoundOr(children):
+            for child in children:
+                yield from _compared(child)
+        case BoundPredicate(Op.EQ | Op.NULL_SAFE_EQ | Op.IN, reference):
+            yield reference
+
+
+def as_texts(values: tuple[Value, ...]) -> list[bytes] | None:
+    """Values as texts; None if Java has no such text, and so no index of Hudi's."""
+    try:
+        return [(v.decode() if isinstance(v, bytes) else str(v)).encode() for v in values]
+    except UnicodeDecodeError:
+        return None
 
 
 def answer_until(read: Future[T], deadline: float) -> T | None:

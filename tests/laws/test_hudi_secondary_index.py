@@ -1,0 +1,209 @@
+"""Hudi's secondary indexes: no entry loses a row, and right ones skip files.
+
+The law: of tables that each release of Hudi wrote by random inserts, upserts, late and dead ones,
+deletes, clusterings and compactions, a scan for values gives the rows that a scan without pruning
+gives, also where some files of the index are lost.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import bridge
+from bridge.kernel.types import Value
+from bridge.table.hudi.files import base_files, metadata_entries
+from bridge.table.hudi.files.base_files import as_texts
+from tests.fixtures.hudi.text import encode_table
+from tests.support.hudi_fixtures import HudiFixture, few, hudi_fixtures
+from tests.tiers import examples
+
+CONDITIONS = examples(8, 20, 400)
+BUNDLES = ("1.0.2", "1.2.0")
+COLUMNS = {
+    "cow_secondary_index": "name",
+    "cow_secondary_index_of_duplicates": "name",
+    "cow_secondary_index_of_numbers": "n",
+}
+TABLES = [fixture for name in COLUMNS for fixture in hudi_fixtures(names=[name])]
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is, these queries wait for the index."""
+    monkeypatch.setattr(base_files, "PATIENCE", 300.0)
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[bridge.Session]:
+    with bridge.connect() as opened:
+        yield opened
+
+
+def values(root: Path) -> dict[str, list[Any]]:
+    """The values of all files, also of those that were replaced."""
+    found: dict[str, set[Any]] = {"id": set(), "name": {"\0", "", "none"}, "n": {0, 99}}
+    for path in root.glob("2024*/*.parquet"):
+        for name, held in pq.ParquetFile(path).read(list(found)).to_pydict().items():
+            found[name].update(each for each in held if each is not None)
+    return {name: sorted(each) for name, each in found.items()}
+
+
+def literal(value: Any) -> str:
+    return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
+
+
+def condition(luck: random.Random, held: dict[str, list[Any]]) -> str:
+    def one() -> str:
+        name = luck.choice(("id", "name", "name", "n", "n"))
+        some = [literal(luck.choice(held[name])) for _ in range(luck.choice((1, 1, 3)))]
+        if len(some) > 1:
+            return f'"{name}" IN ({", ".join(some)})'
+        return f'"{name}" {luck.choice(("=", "=", "=", "<>"))} {some[0]}'
+
+    return luck.choice((one(), one(), f"{one()} AND {one()}", f"{one()} OR {one()}"))
+
+
+def require_all_rows(table: Any, luck: random.Random, held: Any, **read: Any) -> int:
+    """Asks for values; returns how many files were skipped."""
+    skipped = 0
+    for _ in range(CONDITIONS):
+        asked = condition(luck, held)
+        scan = table.scan(asked, **read)
+        every = table.scan(asked, pruning=False, **read).to_arrow()
+        assert encode_table(scan.to_arrow()) == encode_table(every), (asked, read)
+        skipped += scan.explain().files_total - scan.explain().files_kept
+    return skipped
+
+
+@pytest.mark.parametrize("fixture", TABLES, ids=lambda f: f.id)
+def test_no_entry_loses_a_row(fixture: HudiFixture, session: bridge.Session) -> None:
+    luck, root = random.Random(fixture.id), fixture.path()
+    table, held = session.table(str(root)), values(root)
+    skipped = require_all_rows(table, luck, held)
+    assert skipped or fixture.name.endswith("duplicates")
+    require_all_rows(table, luck, held, read_optimized=True)
+    for each in fixture.answers().as_of[: examples(1, 2, 9)]:
+        require_all_rows(table, luck, held, version=each.instant)
+
+
+@pytest.mark.parametrize("fixture", few(TABLES), ids=lambda f: f.id)
+def test_a_lost_file_of_the_index_loses_no_row(
+    fixture: HudiFixture, session: bridge.Session, tmp_path: Path
+) -> None:
+    luck, root = random.Random(fixture.id), fixture.unpack(tmp_path)
+    held = values(root)
+    files = sorted(root.glob(".hoodie/metadata/secondary_index_*/*"))
+    assert files
+    for at, lost in enumerate(luck.sample(files, min(len(files), examples(1, 3, 99)))):
+        content = lost.read_bytes()
+        lost.unlink()
+        moved = root.rename(tmp_path / f"{at}")  # a table that no session has opened
+        require_all_rows(session.table(str(moved)), luck, held)
+        moved.rename(root)
+        lost.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "fixture", [f for f in TABLES if not f.name.endswith("duplicates")], ids=lambda f: f.id
+)
+def test_values_skip_files_before_an_index_exists(
+    fixture: HudiFixture, session: bridge.Session
+) -> None:
+    root, column = fixture.path(), COLUMNS[fixture.name]
+    table = session.table(str(root))
+    held = {
+        s.base_file: set(
+            pq.ParquetFile(root / s.partition / str(s.base_file)).read()[column].to_pylist()
+        )
+        for s in fixture.answers().slices
+    }
+    none = "'none'" if column == "name" else "99"
+    unknown = table.scan(f"{column} = {none}").explain().files_kept
+    assert unknown <= len(held) - 3
+    known = 0
+    for value in set().union(*held.values()) - {None}:
+        report = table.scan(f"{column} = {literal(value)}").explain()
+        holds = sum(value in each for each in held.values())
+        assert holds <= report.files_kept <= holds + unknown
+        known += report.files_kept < len(held)
+        if report.files_kept < len(held):
+            assert report.stages[-1].index == "secondary_index"
+    assert known > 5
+    for asked in (f"{column} IS NULL", f"{column} <> {none}", f"{column} = {none} OR ts > 0"):
+        assert table.scan(asked).explain().files_kept == len(held), asked
+    assert table.scan(f"{column} = {none} AND ts > 0").explain().files_kept == unknown
+    several = table.scan(f"{column} = {none} OR id = 'none'").explain()
+    assert several.files_kept == len(held), "two indexes answer no OR together"
+
+
+@pytest.mark.parametrize("bundle", BUNDLES)
+def test_a_key_of_two_partitions_makes_all_unknown(bundle: str, session: bridge.Session) -> None:
+    """An update in one partition takes the entry of the value that the other one still holds."""
+    (fixture,) = hudi_fixtures(bundle=bundle, names=["cow_secondary_index_of_duplicates"])
+    scan = session.table(str(fixture.path())).scan("name = 'old'")
+    assert scan.to_arrow().num_rows == 1
+    report = scan.explain()
+    assert report.files_kept == report.files_total
+    (problem,) = [r for r in report.not_used if r.index == "secondary_index"]
+    assert "does not tell the keys of all files" in problem.detail
+
+
+def test_definitions_that_are_lost_or_of_another_version(
+    session: bridge.Session, tmp_path: Path
+) -> None:
+    (fixture,) = hudi_fixtures(bundle="1.2.0", names=["cow_secondary_index"])
+    root = fixture.unpack(tmp_path)
+    path = root / ".hoodie/.index_defs/index.json"
+    found = json.loads(path.read_text())
+    (name,) = (n for n in found["indexDefinitions"] if n.startswith("secondary_index_"))
+
+    def ask(change: str | None) -> Any:
+        path.unlink(missing_ok=True)
+        if change is not None:
+            path.write_text(change)
+        moved = root.rename(tmp_path / f"{random.random()}")
+        report = session.table(str(moved)).scan("name = 'none'").explain()
+        moved.rename(root)
+        return report
+
+    assert ask(json.dumps(found)).files_kept < ask(None).files_total
+    for change in (None, "{", "[]", json.dumps({"indexDefinitions": {name: 1}})):
+        report = ask(change)
+        assert report.files_kept == report.files_total
+        assert [r for r in report.not_used if r.index == "secondary_index"], change
+    found["indexDefinitions"][name]["version"] = "V3"
+    report = ask(json.dumps(found))
+    assert report.files_kept == report.files_total
+
+
+def test_more_entries_than_are_read(
+    session: bridge.Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metadata_entries, "MOST", 3)
+    (fixture,) = hudi_fixtures(bundle="1.2.0", names=["cow_secondary_index"])
+    report = session.table(str(fixture.unpack(tmp_path))).scan("name = 'none'").explain()
+    assert report.files_kept == report.files_total
+    assert "LIMIT_EXCEEDED" in {r.reason for r in report.not_used}
+
+
+@pytest.mark.parametrize(
+    ("asked", "texts"),
+    [
+        ((b"a$\\\0", 5), [b"a$\\\0", b"5"]),
+        ((b"",), [b""]),
+        ((b"\xff",), None),
+        ((b"\xed\xa0\x80",), None),
+    ],
+)
+def test_bytes_that_are_no_text_are_not_asked_for(
+    asked: tuple[Value, ...], texts: list[bytes] | None
+) -> None:
+    """Java has taken others for them when it wrote the index."""
+    assert as_texts(asked) == texts
