@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -20,8 +19,8 @@ from bridge.storage.routed import open_storage
 from bridge.table.hudi.files import base_files, metadata_entries
 from bridge.table.hudi.files.file_system_view import FileSystemView
 from bridge.table.hudi.timeline.commit_metadata import read_row_counts
-from tests.fixtures.hudi.text import encode_table
 from tests.support.hudi_fixtures import BUNDLES, HudiFixture, few, hudi_fixtures
+from tests.support.hudi_keys import ask_for_keys, require_all_rows
 from tests.tiers import examples
 
 CONDITIONS = examples(6, 10, 300)
@@ -48,36 +47,14 @@ def session() -> Iterator[bridge.Session]:
         yield opened
 
 
-def condition(luck: random.Random) -> str:
-    def one() -> str:
-        keys = [luck.randrange(64) for _ in range(luck.choice((1, 1, 3)))]
-        name = luck.choice(("id", "name", "_hoodie_record_key", "price"))
-        texts = {"id": "{}", "name": "'k{:03}'", "price": "{}", "_hoodie_record_key": "'{}'"}
-        form = luck.choice(("'{}'", "'k{:03}'")) if name == "_hoodie_record_key" else texts[name]
-        values = [form.format(key) for key in keys]
-        if len(values) > 1:
-            return f'"{name}" IN ({", ".join(values)})'
-        return f'"{name}" {luck.choice(("=", "=", "=", "<>"))} {values[0]}'
-
-    return luck.choice((one(), one(), f"{one()} AND {one()}", f"{one()} OR {one()}"))
-
-
-def require_all_rows(table: Any, luck: random.Random, **read: Any) -> None:
-    for _ in range(CONDITIONS):
-        asked = condition(luck)
-        scan = table.scan(asked, **read)
-        every = table.scan(asked, pruning=False, **read).to_arrow()
-        assert encode_table(scan.to_arrow()) == encode_table(every), (asked, read)
-
-
 @pytest.mark.parametrize("fixture", TABLES, ids=lambda f: f.id)
 def test_no_entry_loses_a_row(fixture: HudiFixture, session: bridge.Session) -> None:
     luck = random.Random(fixture.id)
     table = session.table(str(fixture.path()))
-    require_all_rows(table, luck)
-    require_all_rows(table, luck, read_optimized=True)
+    require_all_rows(table, luck, ask_for_keys, CONDITIONS)
+    require_all_rows(table, luck, ask_for_keys, CONDITIONS, read_optimized=True)
     for each in fixture.answers().as_of[: examples(1, 2, 9)]:
-        require_all_rows(table, luck, version=each.instant)
+        require_all_rows(table, luck, ask_for_keys, CONDITIONS, version=each.instant)
 
 
 @pytest.mark.parametrize("bundle", ["1.0.2", "1.2.0"])
@@ -116,7 +93,7 @@ def test_a_lost_file_of_the_index_loses_no_row(
         content = lost.read_bytes()
         lost.unlink()
         moved = root.rename(tmp_path / f"{at}")  # a table that no session has opened
-        require_all_rows(session.table(str(moved)), luck)
+        require_all_rows(session.table(str(moved)), luck, ask_for_keys, CONDITIONS)
         moved.rename(root)
         lost.write_bytes(content)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,8 @@ import bridge
 from bridge.kernel.types import Value
 from bridge.table.hudi.files import base_files, metadata_entries
 from bridge.table.hudi.files.base_files import as_texts
-from tests.fixtures.hudi.text import encode_table
 from tests.support.hudi_fixtures import HudiFixture, few, hudi_fixtures
+from tests.support.hudi_keys import compare, require_all_rows
 from tests.tiers import examples
 
 CONDITIONS = examples(8, 20, 400)
@@ -59,38 +59,28 @@ def literal(value: Any) -> str:
     return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
 
 
-def condition(luck: random.Random, held: dict[str, list[Any]]) -> str:
-    def one() -> str:
+def ask_for(held: dict[str, list[Any]]) -> Callable[[random.Random], str]:
+    def one(luck: random.Random) -> str:
         name = luck.choice(("id", "name", "name", "n", "n"))
         some = [literal(luck.choice(held[name])) for _ in range(luck.choice((1, 1, 3)))]
-        if len(some) > 1:
-            return f'"{name}" IN ({", ".join(some)})'
-        return f'"{name}" {luck.choice(("=", "=", "=", "<>"))} {some[0]}'
+        return compare(luck, name, some)
 
-    return luck.choice((one(), one(), f"{one()} AND {one()}", f"{one()} OR {one()}"))
+    def ask(luck: random.Random) -> str:
+        first, second = one(luck), one(luck)
+        return luck.choice((first, first, f"{first} AND {second}", f"{first} OR {second}"))
 
-
-def require_all_rows(table: Any, luck: random.Random, held: Any, **read: Any) -> int:
-    """Asks for values; returns how many files were skipped."""
-    skipped = 0
-    for _ in range(CONDITIONS):
-        asked = condition(luck, held)
-        scan = table.scan(asked, **read)
-        every = table.scan(asked, pruning=False, **read).to_arrow()
-        assert encode_table(scan.to_arrow()) == encode_table(every), (asked, read)
-        skipped += scan.explain().files_total - scan.explain().files_kept
-    return skipped
+    return ask
 
 
 @pytest.mark.parametrize("fixture", TABLES, ids=lambda f: f.id)
 def test_no_entry_loses_a_row(fixture: HudiFixture, session: bridge.Session) -> None:
     luck, root = random.Random(fixture.id), fixture.path()
     table, held = session.table(str(root)), values(root)
-    skipped = require_all_rows(table, luck, held)
+    skipped = require_all_rows(table, luck, ask_for(held), CONDITIONS)
     assert skipped or fixture.name.endswith("duplicates")
-    require_all_rows(table, luck, held, read_optimized=True)
+    require_all_rows(table, luck, ask_for(held), CONDITIONS, read_optimized=True)
     for each in fixture.answers().as_of[: examples(1, 2, 9)]:
-        require_all_rows(table, luck, held, version=each.instant)
+        require_all_rows(table, luck, ask_for(held), CONDITIONS, version=each.instant)
 
 
 @pytest.mark.parametrize("fixture", few(TABLES), ids=lambda f: f.id)
@@ -105,7 +95,7 @@ def test_a_lost_file_of_the_index_loses_no_row(
         content = lost.read_bytes()
         lost.unlink()
         moved = root.rename(tmp_path / f"{at}")  # a table that no session has opened
-        require_all_rows(session.table(str(moved)), luck, held)
+        require_all_rows(session.table(str(moved)), luck, ask_for(held), CONDITIONS)
         moved.rename(root)
         lost.write_bytes(content)
 

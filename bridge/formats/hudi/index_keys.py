@@ -1,7 +1,8 @@
 """Keys of Hudi's metadata table: hashes of names, as Hudi's ``HashID`` makes them.
 
-A record of the partition ``column_stats`` has the key hash(column) + hash(partition) + hash(file):
-XXH64 with a seed of Hudi's own for the first two, MD5 for the file, each in Base64.
+A record of the partition ``column_stats`` has the key hash(column) + hash(partition) + hash(file),
+one of ``bloom_filters`` the same without the column: XXH64 with a seed of Hudi's own for column and
+partition, MD5 for the file, each in Base64.
 
 >>> column_statistics_key("id", "2024-01-02", "x")[:12]
 b'sLZoasJosec='
@@ -27,8 +28,13 @@ def column_statistics_key(column: str, partition: str, file: str) -> bytes:
         partition: its path; ``.`` where the table has none.
         file: its name without directory.
     """
+    return _hash(column) + bloom_filter_key(partition, file)
+
+
+def bloom_filter_key(partition: str, file: str) -> bytes:
+    """The key of the bloom filter of one file, named as above."""
     digest = hashlib.md5(file.encode(), usedforsecurity=False).digest()
-    return _hash(column) + _hash(partition) + base64.b64encode(digest)
+    return _hash(partition) + base64.b64encode(digest)
 
 
 @lru_cache(4096)

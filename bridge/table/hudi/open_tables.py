@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from bridge.kernel.bounded_cache import BoundedCache
 from bridge.kernel.threads import Threads
 from bridge.storage.port import Storage
-from bridge.table.hudi.files import column_bounds, record_index, secondary_index
+from bridge.table.hudi.files import bloom_index, column_bounds, record_index, secondary_index
+from bridge.table.hudi.files.bloom_index import BloomIndex
 from bridge.table.hudi.files.column_bounds import HudiBounds
 from bridge.table.hudi.files.file_sets import check_history, file_set
 from bridge.table.hudi.files.file_slices import FileSlices
@@ -143,6 +144,8 @@ class OpenTable:
                 made.append(keys)
                 if any(name.startswith(secondary_index.PREFIX) for name in kept):
                     made.append(SecondaryIndex(view, schema, slices, self._decoders, keys))
+            if bloom_index.PARTITION in kept:
+                made.append(BloomIndex(view, schema, slices, self._decoders))
             return slices, made
 
         if not schema or not keeps_indexes(view):
@@ -181,7 +184,7 @@ class OpenTable:
 
 def keeps_indexes(view: FileSystemView) -> bool:
     """Whether the table's own metadata has an index that is read."""
-    known = {column_bounds.PARTITION, record_index.PARTITION}
+    known = {column_bounds.PARTITION, record_index.PARTITION, bloom_index.PARTITION}
     return not known.isdisjoint(view.config.metadata_partitions)
 
 

@@ -98,7 +98,7 @@ _MOST_BYTES = 128 << 20
 """Of the logs of ``column_stats``, which are read as a whole."""
 _HELD_BYTES = 4 << 20
 """Of files that are held for further columns while the table has the same instants."""
-_NOT_PARTITIONED = "."
+NOT_PARTITIONED = "."
 _LOW, _HIGH = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _Source = tuple[HFile | frozenset[bytes], str]
 """Records and their schema, or keys that were deleted."""
@@ -197,7 +197,7 @@ class HudiBounds(BaseFiles):
     def _statistics(self, name: str, type: Type, sources: list[_Source]) -> ColumnStatistics | None:
         slices = self._slices
         places = np.flatnonzero(slices.has_base & (slices.log_counts == 0))
-        partitions = [p or _NOT_PARTITIONED for p in slices.partitions]
+        partitions = [p or NOT_PARTITIONED for p in slices.partitions]
         files = slices.base_paths.take(pa.array(places)).to_pylist()
         keys: dict[bytes, tuple[int, str]] = {}
         for place, path in zip(places.tolist(), files, strict=True):

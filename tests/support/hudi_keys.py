@@ -1,0 +1,44 @@
+"""Questions about keys and values of Hudi tables, and what each answer has to have."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from tests.fixtures.hudi.text import encode_table
+
+
+def ask_for_keys(luck: random.Random) -> str:
+    """A condition about the columns that recipes of record indexes and bloom filters write."""
+
+    def one() -> str:
+        keys = [luck.randrange(64) for _ in range(luck.choice((1, 1, 3)))]
+        name = luck.choice(("id", "name", "_hoodie_record_key", "price"))
+        texts = {"id": "{}", "name": "'k{:03}'", "price": "{}", "_hoodie_record_key": "'{}'"}
+        form = luck.choice(("'{}'", "'k{:03}'")) if name == "_hoodie_record_key" else texts[name]
+        return compare(luck, name, [form.format(key) for key in keys])
+
+    return luck.choice((one(), one(), f"{one()} AND {one()}", f"{one()} OR {one()}"))
+
+
+def compare(luck: random.Random, name: str, values: list[str]) -> str:
+    """A comparison of a column with literals."""
+    if len(values) > 1:
+        return f'"{name}" IN ({", ".join(values)})'
+    return f'"{name}" {luck.choice(("=", "=", "=", "<>"))} {values[0]}'
+
+
+def require_all_rows(
+    table: Any, luck: random.Random, ask: Callable[[random.Random], str], rounds: int, **read: Any
+) -> int:
+    """Compares scans with those without pruning; returns how many files were skipped."""
+    skipped = 0
+    for _ in range(rounds):
+        asked = ask(luck)
+        scan = table.scan(asked, **read)
+        every = table.scan(asked, pruning=False, **read).to_arrow()
+        assert encode_table(scan.to_arrow()) == encode_table(every), (asked, read)
+        report = scan.explain()
+        skipped += report.files_total - report.files_kept
+    return skipped
