@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, Future
 from typing import Protocol, TypeVar
 
@@ -21,7 +21,7 @@ from bridge.expression.nodes import (
 from bridge.expression.statistics import Mask
 from bridge.formats.hudi.avro_rows import DAMAGE
 from bridge.kernel.errors import BridgeError, FileCorrupt, LimitExceeded, UnsupportedTable
-from bridge.kernel.types import Semantics, Value
+from bridge.kernel.types import Kind, Semantics, Value
 from bridge.storage.port import UNKNOWN_TIME, FileTable
 from bridge.table.hudi.files.file_slices import FileSlices, full_paths
 from bridge.table.hudi.files.file_system_view import FileSystemView
@@ -80,13 +80,27 @@ class Values(Protocol):
 
 
 class EqualityIndex(BaseFiles):
-    """Base files that no row of `=` or IN is in; safe for threads.
+    """Base files that hold no row of `=` or IN; safe for threads.
 
-    Nothing is read before it is asked for; then all of a column is read once, in another thread.
+    Nothing is read before it is asked for; then all of it, or of a column, is read once, in another
+    thread.
+
+    Args:
+        kinds: the types by which a column may be asked for, by its name in lower case.
     """
 
-    def __init__(self, view: FileSystemView, slices: FileSlices, pool: Executor) -> None:
+    by_column = False
+    """Whether each column is read by itself."""
+
+    def __init__(
+        self,
+        view: FileSystemView,
+        slices: FileSlices,
+        pool: Executor,
+        kinds: Mapping[str, tuple[Kind, ...]],
+    ) -> None:
         super().__init__(view, slices, pool)
+        self._kinds = kinds
         self._asked: dict[str, tuple[Future[Values | None], float]] = {}
 
     def columns(self, expression: BoundExpression) -> tuple[str, ...]:
@@ -109,21 +123,23 @@ class EqualityIndex(BaseFiles):
         return None
 
     def _values(self, reference: BoundReference) -> Values | None:
-        """What is known of a column by now."""
-        raise NotImplementedError
-
-    def _answer(self, column: str, read: Callable[[], Values | None]) -> Values | None:
         """What another thread reads once for a column, as far as it is known by now."""
+        name = reference.path[0].lower()
+        if len(reference.path) != 1 or reference.partition:
+            return None
+        if reference.type.kind not in self._kinds.get(name, ()):
+            return None
+        column = name if self.by_column else ""
         with self._lock:
             if column not in self._asked:
-                answer = self._pool.submit(self._attempt, column, read)
+                answer = self._pool.submit(self._attempt, column)
                 self._asked[column] = answer, time.monotonic() + PATIENCE
             asked = self._asked[column]
         return answer_until(*asked)
 
-    def _attempt(self, column: str, read: Callable[[], Values | None]) -> Values | None:
+    def _attempt(self, column: str) -> Values | None:
         try:
-            found = read()
+            found = self._read(column)
         except (BridgeError, *DAMAGE) as error:
             if self._fail(error):
                 with self._lock:
@@ -132,6 +148,10 @@ class EqualityIndex(BaseFiles):
         if found is not None:
             self.problem = None
         return found
+
+    def _read(self, column: str) -> Values | None:
+        """What is known; None: nothing. Errors: BridgeError, DAMAGE."""
+        raise NotImplementedError
 
 
 def _compared(expression: BoundExpression) -> Iterator[BoundReference]:

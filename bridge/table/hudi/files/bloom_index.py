@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import Mask
 from bridge.formats.hudi.bloom_filters import BloomFilter
 from bridge.formats.hudi.index_keys import bloom_filter_key
@@ -64,16 +63,9 @@ class BloomIndex(EqualityIndex):
     def __init__(
         self, view: FileSystemView, schema: str, slices: FileSlices, pool: Executor
     ) -> None:
-        super().__init__(view, slices, pool)
-        self._types = key_columns(view, schema)
+        super().__init__(view, slices, pool, key_columns(view, schema))
 
-    def _values(self, reference: BoundReference) -> Values | None:
-        kinds = self._types.get(reference.path[0].lower(), ())
-        if len(reference.path) != 1 or reference.partition or reference.type.kind not in kinds:
-            return None
-        return self._answer("", self._read)
-
-    def _read(self) -> Values | None:
+    def _read(self, column: str) -> Values | None:
         slices = self._slices
         places = np.flatnonzero(slices.has_base & (slices.log_counts == 0))
         files = slices.base_paths.take(pa.array(places)).to_pylist()

@@ -25,7 +25,6 @@ from uuid import UUID
 
 import numpy as np
 
-from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import Mask
 from bridge.kernel.errors import UnsupportedTable
 from bridge.kernel.types import Kind
@@ -103,23 +102,19 @@ class RecordIndex(EqualityIndex):
     def __init__(
         self, view: FileSystemView, schema: str, slices: FileSlices, pool: Executor
     ) -> None:
-        super().__init__(view, slices, pool)
+        super().__init__(view, slices, pool, key_columns(view, schema))
         self._reading = threading.Lock()
-        self._read: Places | None = None
-        self._types = key_columns(view, schema)
+        self._held: Places | None = None
 
-    def _values(self, reference: BoundReference) -> Values | None:
-        kinds = self._types.get(reference.path[0].lower(), ())
-        if len(reference.path) != 1 or reference.partition or reference.type.kind not in kinds:
-            return None
-        return self._answer("", self.read)
+    def _read(self, column: str) -> Values | None:
+        return self.places()
 
-    def read(self) -> Places:
-        """Where keys are. Errors: those of `read_entries`, DAMAGE."""
+    def places(self) -> Places:
+        """Where keys are, read once. Errors: those of `read_entries`, DAMAGE."""
         with self._reading:
-            if self._read is None:
-                self._read = self._read_all()
-            return self._read
+            if self._held is None:
+                self._held = self._read_all()
+            return self._held
 
     def _read_all(self) -> Places:
         view, slices = self._view, self._slices

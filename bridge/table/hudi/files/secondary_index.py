@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 
-from bridge.expression.nodes import BoundReference
 from bridge.kernel.errors import UnsupportedTable
 from bridge.kernel.types import Kind
 from bridge.table.hudi.files.base_files import EqualityIndex, Values, metadata_damage
@@ -61,6 +60,7 @@ class SecondaryIndex(EqualityIndex):
     """
 
     source = "secondary_index"
+    by_column = True
 
     def __init__(
         self,
@@ -70,22 +70,14 @@ class SecondaryIndex(EqualityIndex):
         pool: Executor,
         keys: RecordIndex,
     ) -> None:
-        super().__init__(view, slices, pool)
+        columns = avro_columns(schema, view.config.base)
+        kinds = {c.name.lower(): _KINDS.get(c.type.kind, ()) for c in columns}
+        super().__init__(view, slices, pool, kinds)
         self._keys = keys
         self._reading = threading.Lock()
         self._partitions: dict[str, str] | None = None
-        columns = avro_columns(schema, view.config.base)
-        self._kinds = {c.name.lower(): _KINDS.get(c.type.kind, ()) for c in columns}
 
-    def _values(self, reference: BoundReference) -> Values | None:
-        name = reference.path[0].lower()
-        if len(reference.path) != 1 or reference.partition:
-            return None
-        if reference.type.kind not in self._kinds.get(name, ()):
-            return None
-        return self._answer(name, lambda: self._read(name))
-
-    def _read(self, column: str) -> Places | None:
+    def _read(self, column: str) -> Values | None:
         with self._reading:
             if self._partitions is None:
                 self._partitions = self._read_definitions()
@@ -105,7 +97,7 @@ class SecondaryIndex(EqualityIndex):
         return found
 
     def _read_entries(self, partition: str) -> Places:
-        keys = self._keys.read()
+        keys = self._keys.places()
         if not keys.whole.all():
             raise UnsupportedTable(
                 f"record_index of {self._view.config.base} does not tell the keys of all files: "
