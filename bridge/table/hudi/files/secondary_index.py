@@ -11,8 +11,7 @@ file does not hold a value only if
 - the metadata table is whole, as `read_entries` says;
 - the table's version, and version and form of the index, are those that `TESTED` names.
 
-A key of several entries may have any of their values. NULL has the entry of the text U+0000, and
-none in Hudi 1.0: files that hold NULL are read there.
+A key of several entries may have any of their values. NULL has the entry of the text U+0000.
 """
 
 from __future__ import annotations
@@ -36,10 +35,9 @@ from bridge.table.hudi.schema.avro_schema import avro_columns
 from bridge.table.slices import Int64Array
 
 PREFIX = "secondary_index_"
-_FIELDS = frozenset({"isDeleted"})
-TESTED = frozenset({(8, None, _FIELDS), (9, "V2", _FIELDS)})
-"""Version of the table, version of the index, and fields of an entry, as Hudi 1.0, which names no
-version of the index, 1.1 and 1.2 write them."""
+TESTED = frozenset({(9, "V2", frozenset({"isDeleted"}))})
+"""Version of the table, version of the index, and fields of an entry, as Hudi 1.1 and 1.2 write
+them. An index of Hudi 1.0 does not tell by which of its releases, whose writers differ."""
 _KINDS = {
     Kind.INTEGER: (Kind.INTEGER, Kind.BIGINT),
     Kind.BIGINT: (Kind.INTEGER, Kind.BIGINT),
@@ -75,26 +73,34 @@ class SecondaryIndex(EqualityIndex):
         super().__init__(view, slices, pool, kinds)
         self._keys = keys
         self._reading = threading.Lock()
-        self._partitions: dict[str, str] | None = None
+        self._definitions: dict[str, tuple[str, str]] | None = None
 
     def _read(self, column: str) -> Values | None:
         with self._reading:
-            if self._partitions is None:
-                self._partitions = self._read_definitions()
-        partition = self._partitions.get(column)
-        return None if partition is None else self._read_entries(partition)
+            if self._definitions is None:
+                self._definitions = self._read_definitions()
+        if column not in self._definitions:
+            return None
+        partition, version = self._definitions[column]
+        if (self._view.config.version, version) not in {tested[:2] for tested in TESTED}:
+            raise UnsupportedTable(
+                f"{partition} of {self._view.config.base} has the version {version} in a table of "
+                f"version {self._view.config.version}; those of Hudi 1.1 and 1.2 are read",
+                "drop it and create it with Hudi 1.1 or later, or skipbridge index build",
+            )
+        return self._read_entries(partition)
 
-    def _read_definitions(self) -> dict[str, str]:
-        """The partition of each column that has an index of a form that is read."""
-        config, found = self._view.config, {}
-        definitions = json.loads(self._view.storage.read(f"{config.base}/{_DEFINITIONS}"))
-        for name, each in definitions["indexDefinitions"].items():
-            if not name.startswith(PREFIX) or name not in config.metadata_partitions:
-                continue
-            written = config.version, each.get("version")
-            if written in {tested[:2] for tested in TESTED} and len(each["sourceFields"]) == 1:
-                found[each["sourceFields"][0].lower()] = name
-        return found
+    def _read_definitions(self) -> dict[str, tuple[str, str]]:
+        """Partition and version of the index of each column that has one."""
+        config = self._view.config
+        content = json.loads(self._view.storage.read(f"{config.base}/{_DEFINITIONS}"))
+        return {
+            each["sourceFields"][0].lower(): (name, str(each.get("version")))
+            for name, each in content["indexDefinitions"].items()
+            if name in config.metadata_partitions
+            and name.startswith(PREFIX)
+            and len(each["sourceFields"]) == 1
+        }
 
     def _read_entries(self, partition: str) -> Places:
         keys = self._keys.places()
