@@ -7,6 +7,7 @@ import re
 from bridge.expression.nodes import BoundCall, BoundReference, reference_text
 from bridge.expression.parsing.text import format_bound
 from bridge.formats.registry import file_format
+from bridge.index.kinds.modes import COUNTS, NONE, Modes
 from bridge.kernel.errors import IndexCorrupt
 from bridge.kernel.types import Kind, Type
 from bridge.planner.attributes import split_by_source
@@ -97,7 +98,7 @@ def _views(context: ScanContext) -> list[IndexNotUsed]:
 _CLOSER_TIMES = Remedy(text="write Parquet, or partition by the day, for closer bounds of times")
 
 
-def _bounds_remedy(reference: BoundReference, table: str, times: str) -> Remedy:
+def _bounds_remedy(reference: BoundReference, table: str, times: str, modes: Modes) -> Remedy:
     """What gives a column bounds."""
     type = reference.type
     if type.kind in _NESTED:
@@ -107,7 +108,12 @@ def _bounds_remedy(reference: BoundReference, table: str, times: str) -> Remedy:
     if type.kind is Kind.TIMESTAMP:
         int96 = Remedy(text="write its files with 64-bit timestamps, if they have INT96")
         return _CLOSER_TIMES if times else int96
-    return Remedy("build", table, ("--mode", f"{reference_text(reference)}=full"))
+    if modes.of(reference.path) in (NONE, COUNTS):
+        return Remedy("build", table, ("--mode", f"{reference_text(reference)}=full"))
+    return Remedy(
+        text=f"write its files with statistics and as {type}, if they have none or another type "
+        "(such as unsigned numbers of 64 bits)"
+    )
 
 
 _NESTED = {Kind.ARRAY: "an array", Kind.MAP: "a map", Kind.STRUCT: "a struct"}
@@ -127,6 +133,7 @@ def _unindexed(context: ScanContext, table: str) -> list[IndexNotUsed]:
     assert index is not None
     pruner = context.pruner_of(index)
     problems, times = index.problems, file_format(context.table.format).wide_times
+    modes = Modes(index.manifest.settings.modes)
     asked = split_by_source(context.predicate).data
     found = []
     for reference in pruner.unindexed_columns(asked):
@@ -140,14 +147,14 @@ def _unindexed(context: ScanContext, table: str) -> list[IndexNotUsed]:
         why = _nested(reference.type) or "the index knows no bounds of this column"
         if times and reference.type.kind is Kind.TIMESTAMP:
             why = f"{why}: {times}"
-        remedy = _bounds_remedy(reference, table, times)
+        remedy = _bounds_remedy(reference, table, times, modes)
         found.append(IndexNotUsed(f"minmax({column})", "NO_STATISTICS", why, remedy))
     told = {one.index for one in found}
     for each in context.table.columns:  # engines send no condition on their elements
         name, why = f"minmax({each.name})", _nested(each.type)
         word = re.compile(rf"(?<!\w){re.escape(each.name)}(?!\w)", re.IGNORECASE)
         if why and name not in told and any(map(word.search, context.dropped)):
-            remedy = _bounds_remedy(BoundReference((each.name,), each.type), table, times)
+            remedy = _bounds_remedy(BoundReference((each.name,), each.type), table, times, modes)
             found.append(IndexNotUsed(name, "NO_STATISTICS", why, remedy))
     for reference in sorted(compared_columns(asked), key=reference_text) if times else ():
         name, call = f"minmax({reference_text(reference)})", isinstance(reference, BoundCall)

@@ -76,6 +76,18 @@ def test_what_has_no_bounds_has_a_remedy(tmp_path: Path) -> None:
             assert told["reason"] == "NO_STATISTICS" and remedy in told["remedy"], told
 
 
+def test_a_mode_that_is_set_is_no_remedy(tmp_path: Path) -> None:
+    """Footers of unsigned numbers beyond 63 bits give no bounds, whatever the mode."""
+    pq.write_table(pa.table({"u": pa.array([2**63 + 5], pa.uint64())}), tmp_path / "f.parquet")
+    with bridge.connect() as session:
+        table = session.table(tmp_path)
+        for mode, remedy in (("none", "--mode u=full"), ("full", "decimal(20,0)")):
+            table.index.build(modes={"u": mode})
+            (told,) = table.scan("u = 9223372036854775813").explain().to_dict()["not_used"]
+            assert remedy in told["remedy"], told
+            assert ("--mode" in told["remedy"]) is (mode == "none"), told
+
+
 def test_times_of_orc_say_why_they_skip_less(tmp_path: Path) -> None:
     moments = [dt.datetime(2026, 1, day) for day in (1, 2)]
     for i, moment in enumerate(moments):
