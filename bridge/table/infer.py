@@ -158,7 +158,7 @@ def infer_readable(
     found = ask_all(storage, read, files, files[0][0]) if files else []
     strays = tuple(each for each in found if isinstance(each, Stray))
     if alike and len(alike) == len(found):
-        raise alike[0]
+        raise min(alike, key=str)  # threads end in any order
     if strays and len(strays) == len(found):
         raise FileCorrupt(f"{strays[0].uri} is {strays[0].what}", strays[0].remedy)
     schemas = (

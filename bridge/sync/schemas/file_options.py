@@ -8,6 +8,7 @@ from the beginnings of some files; columns of CSV are texts, as Hive's OpenCSVSe
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -148,10 +149,18 @@ def _header(
 ) -> tuple[str, ...]:
     """The longest first line; each other one begins it, because fields are found by place.
 
-    Errors: InvalidRequest: the first lines differ, as rows do.
+    Errors: InvalidRequest: the first lines differ, as rows do, or names are missing or there twice.
     """
     found = ask_all(storage, lambda file: read_header(storage, *file, given), files, files[0][0])
     names = max(found, key=len)
+    count = Counter(names)
+    wrong = next((name for name in names if not name or count[name] > 1), None)
+    if wrong is not None:
+        raise InvalidRequest(
+            f"the first line of {files[found.index(names)][0]} "
+            + (f"names {wrong!r} twice" if wrong else "has a field without a name"),
+            "name all fields in their order: --header --columns 'a, b'",
+        )
     for (uri, size), each in zip(files, found, strict=True):
         if not given:
             refuse_one_field(storage, uri, size, each, "--delimiter ")

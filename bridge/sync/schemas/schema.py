@@ -239,7 +239,7 @@ class FileSchemas:
         unreadable: files that are not of the format or cannot be read, each with the reason;
             deleted files are not included.
         files: the URI and the schema of each file.
-        alike: the first error about names, if there is one.
+        alike: the error about names of the first file, by path, if there is one.
     """
 
     columns: tuple[Column, ...]
@@ -273,7 +273,8 @@ def read_schemas(
     """
     alike: list[AlikeNames] = []
     schemas, unreadable = read_each(storage, files, format, threads=threads, alike=alike)
-    return FileSchemas(merge_schemas(schemas), unreadable, schemas, alike[0] if alike else None)
+    first = min(alike, key=str, default=None)  # threads end in any order
+    return FileSchemas(merge_schemas(schemas), unreadable, schemas, first)
 
 
 def read_each(

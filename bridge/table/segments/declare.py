@@ -11,7 +11,13 @@ import pyarrow.csv
 import pyarrow.json
 
 from bridge.formats.registry import file_format
-from bridge.kernel.errors import FileCorrupt, InvalidRequest, UnsupportedType
+from bridge.kernel.errors import (
+    BridgeError,
+    FileCorrupt,
+    InvalidRequest,
+    SchemaConflict,
+    UnsupportedType,
+)
 from bridge.kernel.types import UNKNOWN, parse_hive_type
 from bridge.storage.port import FileTable, Storage
 from bridge.storage.reading.ahead import ask_all
@@ -129,7 +135,7 @@ def columns_of_json(storage: Storage, files: Sequence[tuple[str, int]]) -> tuple
     """The columns of the beginnings of JSON files, in the order in which they are met.
 
     Errors:
-        SchemaConflict: two files disagree.
+        SchemaConflict: two files disagree, or two values of one.
         FileCorrupt: a file cannot be read as JSON.
         SegmentSchemaMismatch, FileUnreadable, StorageFailure.
     """
@@ -168,7 +174,7 @@ def _schema_of_json(text: bytes) -> pa.Schema:
 def _schemas_alone(files: Iterable[tuple[str, bytes]]) -> list[tuple[str, pa.Schema]]:
     """The schema of each text; a number of one that is fractional in another is so in both.
 
-    Errors: FileCorrupt: names the text that cannot be read.
+    Errors: FileCorrupt, SchemaConflict: names the text that cannot be read.
     """
     found = []
     for uri, text in files:
@@ -185,8 +191,13 @@ def _schemas_alone(files: Iterable[tuple[str, bytes]]) -> list[tuple[str, pa.Sch
     return [(uri, pa.schema([widened(f) for f in schema])) for uri, schema in found]
 
 
-def _not_inferred(uri: str, error: Exception) -> FileCorrupt:
-    return FileCorrupt(f"{uri}: its columns cannot be inferred: {error}", "declare the columns")
+def _not_inferred(uri: str, error: Exception) -> BridgeError:
+    """A value of another type than the one before it is no damage."""
+    known = SchemaConflict if " changed from " in str(error) else FileCorrupt
+    return known(
+        f"{uri}: its columns cannot be inferred: {error}",
+        "declare the columns: --columns 'id bigint, name string'",
+    )
 
 
 def columns_of_csv(

@@ -95,6 +95,30 @@ def test_json_files_that_disagree_are_both_named(tmp_path: Path) -> None:
         sync(tmp_path / "t", format="json")
 
 
+def test_a_json_value_of_another_type_is_no_damage(tmp_path: Path) -> None:
+    objects(tmp_path / "t" / "a.json", {"id": 1, "n": "1"}, {"id": 2, "n": 2})
+    with pytest.raises(SchemaConflict, match=r"a\.json: .*/n\) changed from string") as conflict:
+        sync(tmp_path / "t", format="json")
+    assert "--columns 'id bigint" in conflict.value.hint
+
+
+@pytest.mark.parametrize(
+    ("header", "told"),
+    [("id;Note;note", "names 'note' twice"), ("id;;x", "a field without a name")],
+)
+def test_a_header_that_names_no_columns_is_told_by_its_file(
+    tmp_path: Path, header: str, told: str
+) -> None:
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "a.csv").write_text(f"{header}\n1;2;3\n")
+    options = {"format": "csv", "header": True, "delimiter": ";"}
+    with pytest.raises(InvalidRequest, match=rf"a\.csv .*{told}") as refused:
+        sync(tmp_path / "t", **options)
+    assert "--header --columns" in refused.value.hint
+    report = sync(tmp_path / "t", columns=given_columns("a, b, c", "csv"), **options)
+    assert columns(report) == dict.fromkeys(("a", "b", "c"), "string")
+
+
 def test_names_that_differ_only_in_case_are_told_alike(tmp_path: Path) -> None:
     twins = pa.table([[1], [2]], names=["Id", "id"])
     for name in ("a", "b"):
