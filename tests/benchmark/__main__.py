@@ -22,6 +22,7 @@ from tests.benchmark import (
     hudi_changes,
     hudi_statistics,
     hudi_store,
+    iceberg_million,
     iceberg_rest,
     kinds,
     metadata,
@@ -79,6 +80,7 @@ WORKS: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "hudi": ("Trino 476: Hudi tables beside its stock hudi connector", hudi.run),
     "hudi-store": ("Trino 476: a merge-on-read Hudi table on S3 with 30 ms", hudi_store.run),
     "iceberg-rest": ("Spark 4.1 and PyIceberg through the Iceberg REST door", iceberg_rest.run),
+    "iceberg-million": ("1,000,000 files through the Iceberg REST door", iceberg_million.run),
     "hudi-statistics": (
         "The first query that skips, by Hudi's bounds and by an index of ours",
         hudi_statistics.run,
@@ -117,6 +119,7 @@ QUICK: dict[str, Callable[[], list[Figure]]] = {
     "packing": packing.quick,
     "external": external.quick,
     "formats": formats.quick,
+    "iceberg-million": iceberg_million.quick,
     "iceberg-rest": iceberg_rest.quick,
 }
 

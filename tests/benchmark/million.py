@@ -18,6 +18,7 @@ from bridge.planner.index_view import IndexViews
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest
 from bridge.storage.routed import open_storage
+from bridge.table.directory.freshness import Indexed
 from bridge.table.directory.lister import DirectoryLister
 from bridge.table.model import CatalogTable, Column, Partition, TableName
 from tests.benchmark.data import is_kept, root
@@ -52,11 +53,13 @@ def _footer() -> Footer:
     return FooterReader().read(raw, len(raw), "synthetic")
 
 
-def run() -> list[Figure]:
+def make_planner(count: int = COUNT) -> Planner:
+    """A planner over ``bench.million``, whose index is built once."""
     location = "file:///synthetic/million"
     table = CatalogTable(TableName("bench", "million"), (Column("id", BIGINT),), (), location)
-    storage = Listed(location, COUNT)
-    store = IndexStore(open_storage(), f"file://{root()}/index-million")
+    storage = Listed(location, count)
+    name = "index-million" if count == COUNT else f"index-million-{count}"
+    store = IndexStore(open_storage(), f"file://{root()}/{name}")
     if not is_kept(store):
         build_index(
             table,
@@ -65,12 +68,22 @@ def run() -> list[Figure]:
             collector=_Synthetic(),
         )
     views = IndexViews(lambda t: store, root() / "cache", 60.0)
-    planner = Planner(OneTable(table), views, DirectoryLister(open_storage()), metadata_ttl=60.0)
+    return Planner(
+        OneTable(table),
+        views,
+        DirectoryLister(open_storage()),
+        freshness=Indexed(),
+        metadata_ttl=60.0,
+    )
+
+
+def run() -> list[Figure]:
+    planner = make_planner()
     predicate, _ = parse_where("id BETWEEN 5000000 AND 5000100")
     kept = [0]
 
     def plan() -> None:
-        opened = planner.plan(ScanRequest(table.name, predicate, freshness="snapshot"))
+        opened = planner.plan(ScanRequest(TableName("bench", "million"), predicate))
         files = 0
         for batch in opened.batches():
             files += len(batch.files.paths)
