@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from bridge.formats.parquet.stored_file import StoredFile, StoredFileReader
 from bridge.kernel.bounded_cache import BoundedCache
-from bridge.kernel.errors import LimitExceeded
+from bridge.kernel.errors import FileChanged, FileCorrupt, FileUnreadable, LimitExceeded
 from bridge.kernel.threads import Threads
-from bridge.storage.port import FileStat, Storage
+from bridge.storage.port import UNKNOWN_TIME, FileStat, Storage
 
 _MOST_FILES = 500_000
 _AT_ONCE = 64
@@ -39,6 +39,7 @@ class Footers:
         Errors:
             LimitExceeded: there are more; none is read.
             FileCorrupt, FileUnreadable, StorageFailure: of the first file that cannot be read.
+            FileChanged: it is no longer as it was listed.
         """
         found = self._held.get_all(files)
         missing = [file for file in files if file not in found]
@@ -48,13 +49,24 @@ class Footers:
                 f"service.http_footers is {most}",
                 "filter the table, or raise the setting",
             )
-        read: dict[FileStat, StoredFile] = {}
         for begin in range(0, len(missing), _AT_ONCE):  # a large plan lets small ones in between
             some = missing[begin : begin + _AT_ONCE]
-            read |= zip(some, self._pool.map(self._read, some), strict=True)
-        self._held.put_all(read)
-        found |= read
+            read = dict(zip(some, self._pool.map(self._read, some), strict=True))
+            self._held.put_all(read)
+            found |= read
         return [found[file] for file in files]
 
     def _read(self, file: FileStat) -> StoredFile:
-        return self._reader.read(self._storage, file)
+        try:
+            return self._reader.read(self._storage, file)
+        except (FileUnreadable, FileCorrupt) as error:
+            now = self._storage.stat(file.uri)
+            if now is not None and _is_same(file, now):
+                raise
+            raise FileChanged(
+                f"{file.uri} has changed since it was listed", "run the query again"
+            ) from error
+
+
+def _is_same(listed: FileStat, now: FileStat) -> bool:
+    return listed.size == now.size and listed.modified in (now.modified, UNKNOWN_TIME)

@@ -10,6 +10,7 @@ import base64
 import time
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
@@ -38,6 +39,7 @@ from bridge.iceberg_rest.tables import RELOAD, Tables, generation_in, require_sa
 from bridge.kernel.bounded_cache import BoundedCache
 from bridge.kernel.errors import (
     BridgeError,
+    FileChanged,
     GenerationNotFound,
     InvalidRequest,
     PlanLost,
@@ -49,7 +51,7 @@ from bridge.planner.request import ScanRequest
 from bridge.planner.scan_plan import ScanPlan
 from bridge.service.plan_log import files_planned
 from bridge.storage.port import FileStat
-from bridge.table.directory.freshness import Cached, Indexed
+from bridge.table.directory.freshness import FRESH, Cached, Indexed
 from bridge.table.model import Partition, TableName
 from bridge.table.partition import UNPARSABLE
 from bridge.table.registry import DIRECTORY
@@ -59,6 +61,8 @@ _PAGE_FILES = 5000
 _PAGE_BYTES = 16 << 20
 _LONGEST_FILTER = 16 << 10
 """Bytes of a compressed filter that a page carries itself."""
+_TRIES = 3
+"""Of a plan, while files change under it."""
 _HELD_SECONDS = 60.0
 _REUSED_SECONDS = 10.0
 _HELD_PLANS = 64
@@ -203,8 +207,19 @@ class Plans:
     def _plan(
         self, asked: PlanRequest, filter: Filter, check: _Check = lambda layout: None
     ) -> Kept:
+        """Plans again, of a newer state, if a file goes between its listing and its footer."""
+        freshness = self._younger(asked.table)
+        for _ in range(_TRIES - 1):
+            with suppress(FileChanged):
+                return self._plan_once(asked, filter, check, freshness)
+            freshness = FRESH if asked.generation is None else freshness
+        return self._plan_once(asked, filter, check, freshness)
+
+    def _plan_once(
+        self, asked: PlanRequest, filter: Filter, check: _Check, freshness: str | None
+    ) -> Kept:
         started, began = time.perf_counter(), time.monotonic()
-        opened, request = self._opened(asked)
+        opened, request = self._opened(asked, freshness)
         layout = self._layout(asked, opened, request)
         check(layout)
         request = replace(request, predicate=to_expression(filter, layout.resolve))
@@ -214,7 +229,7 @@ class Plans:
             files_planned(plan, time.perf_counter() - started)
             kept = self._kept(asked, plan, layout, filter, batches)
             fixed = asked.generation is not None and kept.generation is not None
-            aged = request.freshness is not None
+            aged = freshness not in (None, FRESH)
             return replace(kept, until=began + _REUSED_SECONDS) if fixed or aged else kept
         finally:
             plan.close()
@@ -262,13 +277,15 @@ class Plans:
         read = iter(self._footers.read(unknown, self._most_footers))
         return [next(read) if one is None else one for one in told]
 
-    def _opened(self, asked: PlanRequest) -> tuple[OpenSnapshot, ScanRequest]:
+    def _opened(
+        self, asked: PlanRequest, freshness: str | None
+    ) -> tuple[OpenSnapshot, ScanRequest]:
         request = ScanRequest(
             asked.table,
             semantics=SEMANTICS,
             engine=asked.client.value,
             absent_is_empty=True,
-            freshness=self._younger(asked.table),
+            freshness=freshness,
             limit=asked.limit,
         )
         wanted = asked.generation

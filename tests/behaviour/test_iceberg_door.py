@@ -9,7 +9,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
@@ -388,6 +388,52 @@ def test_a_rewritten_file_is_read_anew(lake: Lake) -> None:
         tasks = door.plan(filter=over(95)).json()["file-scan-tasks"]
         counts = {t["data-file"]["file-path"][-10:]: t["data-file"]["record-count"] for t in tasks}
         assert counts == {"f0.parquet": 2, "f9.parquet": 10}
+
+
+@pytest.mark.parametrize("freshness", ["live", "cached(60s)"])
+def test_a_file_that_changes_while_it_is_planned(
+    lake: Lake, freshness: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between its listing and its footer: the plan is made again, of a newer state."""
+    new = lake.write("new.parquet", {"id": [1000], "name": ["new"]})
+    changes: list[Callable[[], object]] = []
+    reads: list[str] = []
+    with open_door(lake, freshness) as door:
+        reader = door.plans._footers._reader
+        read = reader.read
+
+        def changed(storage: Any, file: Any) -> Any:
+            reads.append(file.uri)
+            if changes:
+                changes.pop()()
+            return read(storage, file)
+
+        monkeypatch.setattr(reader, "read", changed)
+        changes.append(new.unlink)
+        assert len(door.files()) == 10
+        rows = {"id": list(range(1000, 1500)), "name": ["y"] * 500}
+        lake.write("new.parquet", {"id": [1000], "name": ["new"]})
+        door.planner.lister._cache.clear()
+        changes.append(lambda: lake.write("new.parquet", rows))
+        tasks = door.plan(filter=over(998)).json()["file-scan-tasks"]
+        assert [task["data-file"]["record-count"] for task in tasks] == [500]
+
+        changes += [
+            lambda n=n: lake.write("new.parquet", {"id": [0] * n, "name": ["z" * n] * n})
+            for n in range(600, 700)
+        ]
+        lake.write("new.parquet", {"id": [1], "name": ["o"]})
+        answer = door.plan(filter=over(0))
+        assert answer.status_code == 503 and "FILE_CHANGED" in answer.text
+        assert "run the query again" in answer.text
+
+        changes.clear()
+        reads.clear()
+        new.write_bytes(b"PAR1 and no more")
+        age(new)
+        broken = door.plan(filter=over(1))
+        assert broken.status_code == 503 and "new.parquet" in broken.text
+        assert len(reads) == 1 or freshness != "live"  # it stays broken
 
 
 def test_a_limit_plans_few_files(door: OpenDoor) -> None:
