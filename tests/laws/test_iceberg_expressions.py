@@ -102,11 +102,12 @@ canonical: dict[tuple[str, str], list[Value]] = {}
 
 def tree(rng: random.Random, types: Types, pools: Any, depth: int) -> Any:
     kind = rng.random() if depth else 1.0
-    if kind < 0.25:
+    if kind < 0.15:
         return {"type": "not", "child": tree(rng, types, pools, depth - 1)}
     if kind < 0.7:
         sides = [tree(rng, types, pools, depth - 1) for _ in range(2)]
-        return {"type": rng.choice(("and", "or")), "left": sides[0], "right": sides[1]}
+        both = {"type": rng.choice(("and", "or")), "left": sides[0], "right": sides[1]}
+        return {"type": "not", "child": both} if kind < 0.35 else both
     if kind < 0.73:
         return rng.choice((True, False, {"type": "apply", "function": "f"}))
     return leaf(rng, types, pools)
