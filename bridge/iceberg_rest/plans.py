@@ -7,10 +7,11 @@ needed to answer it, so that another planner can: it plans again and compares a 
 from __future__ import annotations
 
 import base64
+import threading
 import time
 import zlib
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
@@ -27,7 +28,6 @@ from bridge.iceberg_rest.expressions import (
     Constant,
     Filter,
     parse,
-    terms,
     to_expression,
     to_java,
     to_plain,
@@ -35,6 +35,7 @@ from bridge.iceberg_rest.expressions import (
 from bridge.iceberg_rest.footers import Footers
 from bridge.iceberg_rest.layout import IcebergLayout
 from bridge.iceberg_rest.paths import require_whole
+from bridge.iceberg_rest.selection import require_selection
 from bridge.iceberg_rest.tables import RELOAD, Tables, generation_in, require_same
 from bridge.kernel.bounded_cache import BoundedCache
 from bridge.kernel.errors import (
@@ -45,7 +46,7 @@ from bridge.kernel.errors import (
     PlanLost,
     UnsupportedTable,
 )
-from bridge.kernel.types import Kind, Type
+from bridge.kernel.types import Kind
 from bridge.planner.open_snapshots import OpenSnapshot
 from bridge.planner.request import ScanRequest
 from bridge.planner.scan_plan import ScanPlan
@@ -67,6 +68,9 @@ _HELD_SECONDS = 60.0
 _REUSED_SECONDS = 10.0
 _HELD_PLANS = 64
 _HELD_FILES = 1_000_000
+_MANY_FILES = 100_000
+_LARGE_AT_ONCE = 4
+"""Plans of many files, each of which takes hundreds of bytes while its plan is made."""
 _LARGEST_FILTER = 64 << 20
 _Check = Callable[[IcebergLayout], None]
 
@@ -136,6 +140,7 @@ class Plans:
         )
         self._last: BoundedCache[PlanRequest, tuple[str, float]] = BoundedCache(_HELD_PLANS)
         self._filters: BoundedCache[str, bytes] = BoundedCache(_HELD_PLANS)
+        self._large = threading.BoundedSemaphore(_LARGE_AT_ONCE)
 
     def plan(self, name: TableName, client: Client, body: dict[str, Any]) -> bytes:
         """The first page of a plan, and tokens of the others.
@@ -158,7 +163,7 @@ class Plans:
         asked = PlanRequest(name, client, snapshot_id, generation_in(snapshot_id), text, limit)
         kept = self._again(asked)
         if kept is None:
-            check = partial(_require_selection, client, filter, body.get("select"))
+            check = partial(require_selection, client, filter, body.get("select"))
             kept = self._keep(asked, self._plan(asked, filter, check))
         more = {"status": "completed", "plan-id": kept.id, "plan-tasks": self._tokens(asked, kept)}
         return _answer(kept, 0, more)
@@ -227,7 +232,9 @@ class Plans:
         try:
             batches = [part for batch in plan.batches() for part in batch.pieces()]
             files_planned(plan, time.perf_counter() - started)
-            kept = self._kept(asked, plan, layout, filter, batches)
+            many = sum(map(len, batches)) > _MANY_FILES
+            with self._large if many else nullcontext():
+                kept = self._kept(asked, plan, layout, filter, batches)
             fixed = asked.generation is not None and kept.generation is not None
             aged = freshness not in (None, FRESH)
             return replace(kept, until=began + _REUSED_SECONDS) if fixed or aged else kept
@@ -479,61 +486,6 @@ def _whole(body: dict[str, Any], name: str) -> int | None:
     if found is not None and (not isinstance(found, int) or isinstance(found, bool)):
         raise InvalidRequest(f"{name} is {found!r}", "give a whole number")
     return found
-
-
-def _require_selection(client: Client, filter: Filter, select: Any, layout: IcebergLayout) -> None:
-    """Errors: InvalidRequest, UnsupportedTable: a client would show other rows or values."""
-    if client is Client.PYICEBERG:
-        _require_keys(layout, filter, select)
-    if client is not Client.JAVA:
-        _refuse_structs_in_lists(layout, select)
-
-
-def _require_keys(layout: IcebergLayout, filter: Filter, select: Any) -> None:
-    """PyIceberg fills in the keys that it selects; a filter on another one would find no row.
-
-    Errors:
-        InvalidRequest.
-    """
-    if not isinstance(select, list):
-        return
-    selected = {str(name).lower() for name in select}
-    if "*" in selected:
-        return
-    named = terms(filter)
-    for key in layout.table.partition_keys:
-        name = key.name.lower()
-        used = named is None or any(term.lower() == name for term in named)
-        if used and name not in selected:
-            raise InvalidRequest(
-                f"the filter may use the partition key {name}, which is not selected: PyIceberg "
-                "would find no rows",
-                f"add {name!r} to selected_fields",
-            )
-
-
-def _refuse_structs_in_lists(layout: IcebergLayout, select: Any) -> None:
-    """PyIceberg shows a NULL list of structs as an empty list.
-
-    Errors:
-        UnsupportedTable: such a column is read.
-    """
-    names = select if isinstance(select, list) else ["*"]
-    wanted = {str(name).lower().partition(".")[0] for name in names}
-    for field in layout.table.schema:
-        top = field.name.lower()
-        if not wanted.isdisjoint((top, "*")) and _holds_structs_in_lists(field.type):
-            raise UnsupportedTable(
-                f"{layout.table.name}: the column {top} is {field.type}, whose NULLs PyIceberg "
-                "shows as empty lists or maps",
-                "select other columns (selected_fields), or read it with Spark or Trino",
-            )
-
-
-def _holds_structs_in_lists(type: Type) -> bool:
-    if type.kind in (Kind.ARRAY, Kind.MAP) and type.fields[-1].type.kind is Kind.STRUCT:
-        return True
-    return any(_holds_structs_in_lists(field.type) for field in type.fields)
 
 
 def _partition(

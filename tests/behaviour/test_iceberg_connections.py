@@ -14,11 +14,10 @@ from bridge.iceberg_rest.connections import ConnectionLimits
 from bridge.iceberg_rest.door import DoorLimits
 from bridge.kernel.types import BIGINT
 from bridge.table.model import Column
-from tests.support.iceberg_door import OpenDoor, open_door
+from tests.support.iceberg_door import TABLE, OpenDoor, open_door
 from tests.support.lake import Lake
 
 HERE = frozenset({"127.0.0.1"})
-TABLE = "/v1/namespaces/db/tables/t"
 SOON = ConnectionLimits(seconds=0)
 """A client must be done at once."""
 LARGE = b'{"filter":{"type":"eq","term":"%s","value":1}}' % (b"x" * 300_000)

@@ -14,11 +14,10 @@ from bridge.iceberg_rest.door import DoorLimits
 from bridge.kernel.errors import MetastoreUnavailable
 from bridge.kernel.types import BIGINT
 from bridge.table.model import Column
-from tests.support.iceberg_door import JAVA, OpenDoor, open_door
+from tests.support.iceberg_door import JAVA, TABLE, OpenDoor, open_door
 from tests.support.lake import Lake
 
 HERE = frozenset({"127.0.0.1"})
-TABLE = "/v1/namespaces/db/tables/t"
 
 
 @pytest.fixture

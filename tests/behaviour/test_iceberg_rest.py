@@ -33,7 +33,7 @@ from pyiceberg.expressions import (
     StartsWith,
 )
 
-from bridge.iceberg_rest import layout, plans
+from bridge.iceberg_rest import layout, plans, selection
 from bridge.iceberg_rest.clients import Client
 from bridge.kernel.types import BIGINT, DATE, INTEGER, Field, array, struct
 from bridge.table.model import Column
@@ -248,7 +248,7 @@ SILENT: dict[str, tuple[Callable[[Path], Lake], Ask, Any, list[tuple[Any, str, A
         _small,
         lambda t: t.scan(row_filter="k = 1", selected_fields=("id",)).count(),
         BadRequestError,
-        [(plans, "_require_keys", lambda layout, filter, select: None)],
+        [(selection, "_require_keys", lambda layout, filter, select: None)],
     ),
     "a date key as text": (
         _days,
@@ -272,7 +272,7 @@ SILENT: dict[str, tuple[Callable[[Path], Lake], Ask, Any, list[tuple[Any, str, A
         _lists,
         lambda t: t.scan().to_arrow().to_pylist(),
         BadRequestError,
-        [(plans, "_refuse_structs_in_lists", lambda layout, select: None)],
+        [(selection, "_refuse_structs_in_lists", lambda layout, select: None)],
     ),
     "a count that is not known": (
         _small,

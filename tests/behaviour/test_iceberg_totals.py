@@ -9,7 +9,7 @@ import pytest
 
 from bridge.kernel.types import BIGINT, INTEGER
 from bridge.table.model import CatalogTable, Column, TableName
-from tests.support.iceberg_door import JAVA, open_door
+from tests.support.iceberg_door import JAVA, TABLE, open_door
 from tests.support.lake import NAME, Lake
 
 SPARK = "spark.sql.statistics"
@@ -29,7 +29,7 @@ class Described(Lake):
 def totals(lake: Lake) -> tuple[int, int]:
     """Rows and bytes."""
     with open_door(lake, "live") as door:
-        found = door.get("/v1/namespaces/db/tables/t", JAVA).json()["metadata"]
+        found = door.get(TABLE, JAVA).json()["metadata"]
     told = found["snapshots"][0]["summary"]
     return int(told["total-records"]), int(told["total-files-size"])
 
@@ -67,7 +67,7 @@ def test_the_cost_of_opening_a_file_follows_the_sizes(tmp_path: Path) -> None:
     def cost(**properties: str) -> int:
         lake = Described(tmp_path, (Column("id", BIGINT),), properties=properties)
         with open_door(lake, "live") as door:
-            found = door.get("/v1/namespaces/db/tables/t", JAVA).json()["metadata"]
+            found = door.get(TABLE, JAVA).json()["metadata"]
         return int(found["properties"]["read.split.open-file-cost"])
 
     assert cost() == 4 << 20

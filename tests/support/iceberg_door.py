@@ -29,8 +29,14 @@ from tests.support.messy_lake import MessyLake
 
 JAVA = {"X-Client-Version": "Apache Iceberg 1.12.0"}
 PYICEBERG = {"User-Agent": "PyIceberg/0.12.0"}
+TABLE = "/v1/namespaces/db/tables/t"
 THREADS = 8
 """Of each door's planner."""
+
+
+def over(value: int) -> dict[str, Any]:
+    """The filter ``id > value``."""
+    return {"type": "gt", "term": "id", "value": value}
 
 
 class WatchedPlans(Plans):
@@ -97,7 +103,7 @@ class OpenDoor:
 
     def plan(self, headers: dict[str, str] | None = None, **body: Any) -> requests.Response:
         """A plan of db.t."""
-        return self.post("/v1/namespaces/db/tables/t/plan", body, headers or JAVA)
+        return self.post(f"{TABLE}/plan", body, headers or JAVA)
 
     def files(self, **body: Any) -> set[str]:
         """Names of the files that Java is told to read."""
