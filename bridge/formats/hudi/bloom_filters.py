@@ -59,14 +59,17 @@ class BloomFilter:
         return BloomFilter(hashes, size, tuple(rows))
 
     def lacks(self, key: bytes) -> bool:
-        """Whether the key is surely not in the file; False of an empty key, which has no hash."""
-        bits = _bits(key, self.hashes, self.size) if key else ()
+        """Whether the key is surely not in the file."""
+        bits = bits_of(key, self.hashes, self.size)
         return not any(all(row[bit >> 3] >> (bit & 7) & 1 for bit in bits) for row in self.rows)
 
 
 @lru_cache(1024)
-def _bits(key: bytes, hashes: int, size: int) -> tuple[int, ...]:
+def bits_of(key: bytes, hashes: int, size: int) -> tuple[int, ...]:
+    """The bits that a row has if the key is in it; none of an empty key, which has no hash."""
     found, seed = [], 0
+    if not key:
+        return ()
     for _ in range(hashes):
         seed = murmur(key, seed)
         signed = seed - (1 << 32) if seed >> 31 else seed
