@@ -242,11 +242,28 @@ def test_the_hook_is_told_of_a_table_with_bounds_of_its_own(
     assert found.locations == ({str(table.name): table.location} if told else {})
 
 
-def test_files_without_a_key_are_named_by_hudis_record_index(
+@pytest.mark.parametrize(
+    ("name", "condition", "held"),
+    [
+        ("cow_record_index", "id = 51", 1),
+        ("cow_bloom_filters", "name = 'k051'", 1),
+        ("cow_secondary_index", "name = 'none'", 2),  # what the index does not know
+    ],
+)
+def test_files_without_a_value_are_named_by_hudis_own_indexes(
+    name: str, condition: str, held: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(base_files, "PATIENCE", 300.0)
+    (fixture,) = hudi_fixtures(bundle="1.2.0", names=[name])
+    every = {s.base_file for s in fixture.answers().slices}
+    found = named(fixture.unpack(tmp_path), condition)
+    assert len(found) == len(every) - held and found < every
+
+
+def test_of_bloom_filters_no_file_with_logs_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(base_files, "PATIENCE", 300.0)
-    (fixture,) = hudi_fixtures(bundle="1.2.0", names=["cow_record_index"])
-    every = {s.base_file for s in fixture.answers().slices}
-    found = named(fixture.unpack(tmp_path), "id = 51")
-    assert len(found) == len(every) - 1 and found < every
+    (fixture,) = hudi_fixtures(bundle="1.2.0", names=["mor_bloom_filters"])
+    alone = {s.base_file for s in fixture.answers().slices if not s.logs}
+    assert named(fixture.unpack(tmp_path), "id = 1000") == alone

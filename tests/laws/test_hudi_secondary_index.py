@@ -20,6 +20,7 @@ import bridge
 from bridge.kernel.types import Value
 from bridge.table.hudi.files import base_files, metadata_entries
 from bridge.table.hudi.files.base_files import as_texts
+from bridge.table.hudi.files.secondary_index import split_entry
 from tests.support.hudi_fixtures import HudiFixture, few, hudi_fixtures
 from tests.support.hudi_keys import compare, require_all_rows
 from tests.tiers import examples
@@ -180,6 +181,19 @@ def test_definitions_that_are_lost_or_of_another_version(
     report = ask(json.dumps(found))
     assert report.files_kept == report.files_total
     assert "has the version V3" in str(report.not_used)
+
+
+def test_entries_are_split_as_they_were_joined() -> None:
+    luck = random.Random(1)
+
+    def escaped(text: bytes) -> bytes:
+        return b"".join(b"\\" * (each in b"\\$\0") + bytes([each]) for each in text)
+
+    for _ in range(2000):
+        value, key = (bytes(luck.choices(b"\\$\0ab\n", k=luck.randrange(6))) for _ in "vk")
+        assert split_entry(escaped(value) + b"$" + escaped(key)) == (value, key)
+    for odd in (b"", b"a", b"a$b$c", b"a\\$b", b"a$b\\"):
+        assert split_entry(odd) is None
 
 
 def test_more_entries_than_are_read(

@@ -46,7 +46,7 @@ _KINDS = {
 """By the type of a column in the table's schema: types of it whose texts the entries are."""
 _DEFINITIONS = ".hoodie/.index_defs/index.json"
 _TYPE = 7
-_KEY = re.compile(rb"((?:[^\\$]|\\.)*+)\$((?:[^\\$]|\\.)*+)", re.DOTALL)
+_KEY = re.compile(rb"((?:[^\\$]++|\\.)*+)\$((?:[^\\$]++|\\.)*+)", re.DOTALL)
 _ESCAPED = re.compile(rb"\\(.)", re.DOTALL)
 
 
@@ -122,7 +122,7 @@ class SecondaryIndex(EqualityIndex):
                     held.pop(key, None)
                 else:
                     held[key] = None
-            found = [pair for key in held if (pair := _split(key)) is not None]
+            found = [pair for key in held if (pair := split_entry(key)) is not None]
             at = keys.find(np.fromiter((hash(key) for _, key in found), np.int64, len(found)))
             covered[at[at >= 0]] = True
             hashes = np.fromiter((hash(value) for value, _ in found), np.int64, len(found))
@@ -147,10 +147,10 @@ def _none() -> Int64Array:
     return np.empty(0, np.int64)
 
 
-def _split(key: bytes) -> tuple[bytes, bytes] | None:
+def split_entry(key: bytes) -> tuple[bytes, bytes] | None:
     r"""The value and the record key of an entry; None if the entry has another form.
 
-    >>> _split(rb"a\$b$k1"), _split(b"\0$k2"), _split(b"a$b$c")
+    >>> split_entry(rb"a\$b$k1"), split_entry(b"\0$k2"), split_entry(b"a$b$c")
     ((b'a$b', b'k1'), (b'\x00', b'k2'), None)
     """
     match = _KEY.fullmatch(key)
