@@ -28,6 +28,7 @@ from bridge.metastore.shared_partitions import PartitionAnswers, PartitionCalls
 from bridge.metastore.statistics import table_statistics
 from bridge.storage.uri import canonical
 from bridge.table.catalog_statistics import CatalogStatistics
+from bridge.table.hive_properties import BY_PLACE
 from bridge.table.model import (
     CatalogTable,
     Column,
@@ -104,10 +105,11 @@ class HiveCatalog:
             )
         properties = dict(found.parameters or {})
         kind = recognise_format(properties, found.sd.inputFormat or "")
+        serde = (found.sd.serdeInfo and found.sd.serdeInfo.parameters) or {}
         if kind == DIRECTORY:
             refuse_unsupported(found, read_formats())
-        elif found.sd.serdeInfo is not None:
-            properties = {**(found.sd.serdeInfo.parameters or {}), **properties}
+            serde = {name: serde[name] for name in BY_PLACE if name in serde}
+        properties = {**serde, **properties}
         format = storage_format(found.sd) if kind == DIRECTORY else serde_format(found.sd)
         return CatalogTable(
             name=TableName(found.dbName.lower(), found.tableName.lower()),

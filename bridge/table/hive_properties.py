@@ -15,6 +15,8 @@ HEADER_LINES = "skip.header.line.count"
 FOOTER_LINES = "skip.footer.line.count"
 OPEN_CSV = "org.apache.hadoop.hive.serde2.OpenCSVSerde"
 """Its columns are texts, whatever types are declared."""
+BY_PLACE = ("parquet.column.index.access", "orc.force.positional.evolution")
+"""Where one is true, Hive finds the columns of files by their places."""
 
 _TABLE_PARAMETERS = frozenset(
     {

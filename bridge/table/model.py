@@ -30,8 +30,8 @@ class CatalogTable:
         partition_keys: in the order of the directory levels; empty if not partitioned.
         location: canonical URI of its root.
         format: name of the file format; unsupported formats were refused before.
-        properties: the catalogue's table properties; for other table formats than ``directory``
-            also those of its SerDe.
+        properties: the catalogue's table properties, and those of its SerDe: for the table format
+            ``directory`` only those by which Hive finds columns by their places.
         table_format: a name in `bridge.table.registry`.
         input_format: Hive's class for it; empty without a metastore.
         reader_properties: what readers of its files need to know, sorted; see `ReaderSpec`.

@@ -21,6 +21,7 @@ from bridge.kernel.errors import (
     TableNotFound,
     UnsupportedTable,
 )
+from bridge.metastore.client import MetastoreClient
 from bridge.segments.commands import add, manage, tables
 from tests.engines.conftest import RunningHiveServer2
 from tests.engines.hive_stack import FETCH, TEZ, hooked_hive
@@ -32,6 +33,10 @@ pytestmark = pytest.mark.full
 SCHEMA = "segments_of_hive"
 COLUMNS = [("id", "int"), ("name", "string")]
 BY_PLACE = "TBLPROPERTIES ('parquet.column.index.access'='true')"
+SERDE_BY_PLACE = (
+    "ROW FORMAT SERDE 'org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe' "
+    "WITH SERDEPROPERTIES ('parquet.column.index.access'='True') STORED AS PARQUET"
+)
 OPEN_CSV = "SERDE 'org.apache.hadoop.hive.serde2.OpenCSVSerde'"
 
 
@@ -184,6 +189,7 @@ def test_the_serde_of_the_record_reads_the_files(
             "escape.delim",
         ),
         ("STORED AS PARQUET", "by place", UnsupportedTable, "by their places"),
+        (SERDE_BY_PLACE, "", UnsupportedTable, "by their places"),
         ("STORED AS PARQUET", "id bigint, name string", SegmentSchemaMismatch, "bigint id"),
         ("STORED AS PARQUET", "id int", SegmentSchemaMismatch, "no column name"),
         (
@@ -281,6 +287,23 @@ def test_partitions_that_do_not_fit_are_refused(world: SegmentWorld) -> None:
     parquet(place / "f.parquet", 0)
     with pytest.raises(SegmentSchemaMismatch, match="no partition key hour"):
         take(world, keyed, "mixed", partition={"day": "1"})
+
+
+def test_the_record_of_the_table_is_asked_for_once(
+    world: SegmentWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parquet(hive_table(world, "once", "STORED AS PARQUET", "") / "f", 0)
+    name = world.table("from_once", columns=COLUMNS)
+    asked: list[str] = []
+    ask = MetastoreClient.get_table
+
+    def count(client: MetastoreClient, schema: str, table: str) -> Any:
+        asked.append(table)
+        return ask(client, schema, table)
+
+    monkeypatch.setattr(MetastoreClient, "get_table", count)
+    assert take(world, name, "once")["files"] == 1
+    assert asked.count("once") == 1
 
 
 def test_nothing_changes_in_hives_table(world: SegmentWorld) -> None:

@@ -22,14 +22,14 @@ from bridge.kernel.errors import (
     UnsupportedTable,
 )
 from bridge.kernel.types import whole_number
-from bridge.runtime.compose import is_location, metastore_of, resolve
+from bridge.runtime.compose import resolve
 from bridge.segments.commands.fact_files import FactFiles
 from bridge.segments.commands.places import real, refuse_own
 from bridge.storage.port import Storage, join_tables
 from bridge.table.directory.freshness import Live
 from bridge.table.directory.lister import DirectoryLister
-from bridge.table.hive_properties import DELIMITER, HEADER_LINES, INPUT_FORMAT, SERDE
-from bridge.table.model import CatalogTable, Column, Partition, TableName
+from bridge.table.hive_properties import BY_PLACE, DELIMITER, HEADER_LINES, INPUT_FORMAT, SERDE
+from bridge.table.model import CatalogTable, Column, Partition
 from bridge.table.partition import (
     NULL_MARKER,
     UNPARSABLE,
@@ -61,7 +61,6 @@ _DEFAULTS = {
     "skip.footer.line.count": "0",
 }
 """Values that say what segments do without being told."""
-_BY_PLACE = ("parquet.column.index.access", "orc.force.positional.evolution")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +126,7 @@ def facts_of_table(
             f"{table.name} is a table of the format {table.table_format!r}",
             "only the files of plain Hive tables are added so; others have versions of their own",
         )
-    if not is_location(name):
-        _require_names(config, full)
+    _require_names(table)
     with closing(
         DirectoryLister(storage, 16, recursive=config.flag("planner.recursive"))
     ) as lister:
@@ -140,16 +138,13 @@ def facts_of_table(
     return _facts(table, found)
 
 
-def _require_names(config: Config, name: TableName) -> None:
+def _require_names(table: CatalogTable) -> None:
     """Errors: UnsupportedTable: Hive finds the columns by their places in the files."""
-    with metastore_of(config) as client:
-        record = client.get_table(name.schema, name.table)
-    serde = record.sd.serdeInfo
-    told = {**((serde and serde.parameters) or {}), **(record.parameters or {})}
-    for property in _BY_PLACE:
-        if told.get(property, "").strip().lower() == "true":
+    for property in BY_PLACE:
+        if table.properties.get(property, "").strip().lower() == "true":
             raise UnsupportedTable(
-                f"{name} has {property}=true: Hive finds its columns by their places in the files",
+                f"{table.name} has {property}=true: Hive finds its columns by their places in the "
+                "files",
                 "segments find them by name: if names fit too, add the files with ADD SEGMENT "
                 "LOCATION",
             )
