@@ -10,6 +10,7 @@ from bridge.engines.translation import Translation
 from bridge.formats.file_format import FileFormat
 from bridge.formats.lines.recipe import Recipe
 from bridge.kernel.types import Semantics, Type
+from bridge.table.snapshot import ReadsAlike, always_alike
 
 
 def _untold(text: str) -> Recipe | None:
@@ -32,7 +33,10 @@ class Engine:
         has_views: whether it can expand views stored in its own SQL.
         declaration: how its query reads files that mean what their table says, from its own words;
             None: not told. Errors: InvalidRequest.
-        reads_hot_columns: whether it reads a materialised view's files where a plan names them.
+        reads_hot_columns: whether each of its requests names all columns that it reads, so that
+            files of a materialised view may stand for facts.
+        reads_alike: whether it reads the same values of a type from a view as from facts of a
+            format.
     """
 
     name: str
@@ -45,4 +49,5 @@ class Engine:
     missing_is_empty: bool = False
     has_views: bool = False
     reads_hot_columns: bool = False
+    reads_alike: ReadsAlike = always_alike
     declaration: Callable[[str], Recipe | None] = _untold

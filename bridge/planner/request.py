@@ -8,6 +8,7 @@ from bridge.expression.nodes import AlwaysTrue, Expression
 from bridge.kernel.types import TRINO, Semantics
 from bridge.table.model import TableName
 from bridge.table.read_version import NEWEST, ReadVersion
+from bridge.table.snapshot import ReadsAlike, always_alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class ScanRequest:
         read: the version of the table.
         snapshot_id: the snapshot that the query saw before; empty: none.
         columns: names of the columns that the engine reads, in lower case; None: all.
+        reads_alike: whether the engine reads a type from views as from facts of a format.
         generation: the index generation; None: the newest.
         limit: the number of matching rows wanted, any of them if there is no order; the engine must
             apply no other filter before its own limit.
@@ -59,6 +61,7 @@ class ScanRequest:
     read: ReadVersion = NEWEST
     snapshot_id: str = ""
     columns: frozenset[str] | None = None
+    reads_alike: ReadsAlike = always_alike
     limit: int | None = None
     order: tuple[SortKey, ...] = ()
     enforced: bool = False

@@ -120,7 +120,18 @@ class ScanContext:
             return None
         own = _top_level(self.predicate)
         ordered = {key.column.lower() for key in request.order}
-        return request.columns | own | ordered | request.dynamic_filter_columns
+        found = request.columns | own | ordered | request.dynamic_filter_columns
+        return None if self.unlike_columns(found) else found
+
+    def unlike_columns(self, columns: frozenset[str]) -> list[str]:
+        """Those that the engine may read otherwise from a view; partition columns never are."""
+        snapshot, alike = self.snapshot, self.request.reads_alike
+        formats = snapshot.fact_formats() if isinstance(snapshot, HasViews) else ()
+        return [
+            column.name
+            for column in self.table.columns
+            if column.name in columns and not all(alike(one, column.type) for one in formats)
+        ]
 
     # predicates
 

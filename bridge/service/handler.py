@@ -74,6 +74,7 @@ _LONG_PREDICATE = 1 << 14
 _OPTIONS = frozenset(
     {
         "pruning_enabled",
+        "reads_views",
         "workers",
         "concurrency",
         "target_split_bytes",
@@ -424,7 +425,10 @@ class PlannerHandler:
             query_id=request.query_id or "",
             read=parse_read_version(request.read_version or ""),
             snapshot_id=request.snapshot_id or "",
-            columns=_projected(request.projected_columns) if asking.reads_hot_columns else None,
+            columns=_projected(request.projected_columns)
+            if _flag(options, "reads_views", asking.reads_hot_columns)
+            else None,
+            reads_alike=asking.reads_alike,
             pruning=_flag(options, "pruning_enabled", True),
             freshness=options.get("freshness"),
             limit=request.limit,

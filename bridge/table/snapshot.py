@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from bridge.expression.nodes import BoundExpression, Expression
 from bridge.kernel.errors import BridgeError, ReadVersionUnsupported
-from bridge.kernel.types import Semantics
+from bridge.kernel.types import Semantics, Type
 from bridge.storage.port import FileTable, Storage
 from bridge.table.directory.discovered import Discovered
 from bridge.table.directory.freshness import Freshness
@@ -203,9 +203,22 @@ class ViewUse:
     lacking: tuple[str, ...] = ()
 
 
+ReadsAlike = Callable[[str, Type], bool]
+"""Whether an engine reads the same values of a type from a view as from facts of a format."""
+
+
+def always_alike(format: str, type: Type) -> bool:
+    """Of a reader that leaves every conversion to itself."""
+    return True
+
+
 @runtime_checkable
 class HasViews(Protocol):
     """A snapshot whose `slices` may stand for others that hold the same rows with fewer columns."""
+
+    def fact_formats(self) -> frozenset[str]:
+        """The names of the formats of those others."""
+        ...
 
     def view_uses(self, columns: Columns) -> Sequence[ViewUse]:
         """What a scan of these columns makes of each view."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from bridge.engines.engine import Engine
 from bridge.engines.hive.declaration import parse_declaration
+from bridge.engines.hive.hot_columns import reads_alike
 from bridge.engines.hive.translate import translate
 from bridge.engines.translation import NotTranslatable
 from bridge.formats.file_format import FileFormat
@@ -30,5 +31,6 @@ ENGINE = Engine(
     encode=_encode,
     reader=_reader,
     missing_is_empty=True,
+    reads_alike=reads_alike,
     declaration=parse_declaration,
 )

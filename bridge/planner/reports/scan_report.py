@@ -80,6 +80,9 @@ def _views(context: ScanContext) -> list[IndexNotUsed]:
         name = f"view({use.view})"
         if context.columns is None:
             why = "it is not known which columns the scan reads"
+            unlike = context.unlike_columns(context.request.columns or frozenset())
+            if unlike:
+                why = f"{context.request.engine} may read {', '.join(unlike)} otherwise from a view"
             if context.request.enforced:
                 why = "the engine dropped its filter, since every row of the facts left matches"
             elif not context.request.pruning:

@@ -104,7 +104,11 @@ class SegmentSnapshot:
         assert view is not None
         index = self._context.index_of(view_table(self.table, view))
         held = [self._log.read_files(one) for one in files]
-        return _batch(held, partitions, (reader_of(name),), index, None)
+        return _batch(held, partitions, (reader_of(view),), index, None)
+
+    def fact_formats(self) -> frozenset[str]:
+        """The names of the formats of the segments' facts."""
+        return frozenset(reader.format for one in self.segments for reader in one.readers)
 
     def view_uses(self, columns: Columns) -> list[ViewUse]:
         """What a scan of these columns reads of the table's views."""

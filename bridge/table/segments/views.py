@@ -31,6 +31,8 @@ _BUILDER = 1
 INDEX_ROOT = "skipbridge.index_root"
 PROPERTY = "skipbridge.view"
 """Names the view in the `ReaderSpec` of its files."""
+HELD = "skipbridge.view.columns"
+"""Names the columns of the view there, separated by commas."""
 
 
 def built_for(
@@ -106,9 +108,9 @@ def view_table(table: CatalogTable, view: ViewRecord) -> CatalogTable:
     )
 
 
-def reader_of(view: str) -> ReaderSpec:
+def reader_of(view: ViewRecord) -> ReaderSpec:
     """How the files of a view are read: as Parquet with columns of the table."""
-    return ReaderSpec("parquet", ((PROPERTY, view),))
+    return ReaderSpec("parquet", ((PROPERTY, view.name), (HELD, ",".join(view.columns))))
 
 
 def uses(

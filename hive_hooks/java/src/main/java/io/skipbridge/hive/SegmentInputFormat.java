@@ -18,6 +18,7 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.stream.Collectors;
 
 /**
  * Reads tables of segments: exactly the files that the planner names, which are those that the table's log has committed, without those that hold no
@@ -37,7 +38,7 @@ public class SegmentInputFormat
             throw new IOException(table + " is one directory, not " + paths.length);
         }
         List<InputSplit> splits = new ArrayList<>();
-        for (List<PlannedFile> files : SegmentPlans.files(job, table, columns)) {
+        for (List<PlannedFile> files : SegmentPlans.files(job, table, columns, hot(job, columns))) {
             splits.add(new SegmentSplit(paths[0], table, columns, files));
         }
         if (splits.isEmpty() && FileSkipper.needsATask(job)) {
@@ -52,6 +53,13 @@ public class SegmentInputFormat
     {
         SegmentSplit own = (SegmentSplit) split;
         return new SegmentRecordReader(own, new FactScan(own.table(), own.columns(), wanted(job, own.columns()), job, reporter));
+    }
+
+    /** The names of the columns that every reader of the splits asks for; null if others may be asked for. */
+    private static List<String> hot(JobConf job, Columns columns)
+    {
+        List<Integer> wanted = wanted(job, columns);
+        return HotColumns.areAll(job, wanted) ? wanted.stream().map(columns::name).collect(Collectors.toList()) : null;
     }
 
     private static List<Integer> wanted(JobConf job, Columns columns)

@@ -23,6 +23,8 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
+import java.util.Objects;
+import java.util.stream.Collectors;
 
 /** Asks the planner which files a scan of a table of segments reads. Every failure is the query's: nobody else knows the files. */
 final class SegmentPlans
@@ -30,6 +32,8 @@ final class SegmentPlans
     private static final Logger log = LoggerFactory.getLogger(SegmentPlans.class);
     /** A query that can only fail without its answer waits longer for it. */
     private static final int LEAST_TIMEOUT = 30_000;
+    /** Names the view in the properties of its files' reader. */
+    private static final String VIEW = "skipbridge.view";
     private static final String BAD_PREDICATE = "INVALID_PREDICATE";
 
     private SegmentPlans() {}
@@ -44,8 +48,31 @@ final class SegmentPlans
         }
     }
 
-    /** The files of each split. */
-    static List<List<PlannedFile>> files(JobConf job, String table, Columns columns)
+    /**
+     * The files of each split.
+     *
+     * @param hot the names of the columns that every reader of the splits asks for; null if others may be asked for
+     */
+    static List<List<PlannedFile>> files(JobConf job, String table, Columns columns, List<String> hot)
+            throws IOException
+    {
+        Planned planned = planned(job, table, columns, hot);
+        log.info("skipbridge: {} reads {} (generation {}, query {})", table, planned, planned.generation, job.get("hive.query.id", ""));
+        return planned.splits;
+    }
+
+    /** What a scan would read now, or why that is unknown, for people. */
+    static String explained(JobConf job, String table, Columns columns, List<String> hot)
+    {
+        try {
+            return planned(job, table, columns, hot).toString();
+        }
+        catch (IOException e) {
+            return "unknown: " + e.getMessage();
+        }
+    }
+
+    private static Planned planned(JobConf job, String table, Columns columns, List<String> hot)
             throws IOException
     {
         int dot = table.indexOf('.');
@@ -59,12 +86,13 @@ final class SegmentPlans
                 predicate(job, table),
                 Arrays.asList(ColumnProjectionUtils.getReadColumnNames(job)),
                 "").of(version, "");
+        request = hot == null ? request : request.ofAllColumns(hot);
         InetSocketAddress address = Settings.planner(job);
         int timeout = Math.max(Settings.timeoutMillis(job), LEAST_TIMEOUT);
         String planner = address.getHostString() + ":" + address.getPort();
         Hooks.COUNTERS.calls.increment();
         try {
-            return files(new PlannerClient(address, timeout), timeout, request, table, columns);
+            return planned(new PlannerClient(address, timeout), timeout, request, table, columns);
         }
         catch (BridgeFailure e) {
             throw failed(e.code() + ": " + e.getMessage() + " -> " + e.remedy(), e);
@@ -82,7 +110,7 @@ final class SegmentPlans
         }
     }
 
-    private static List<List<PlannedFile>> files(PlannerClient planner, int timeout, FileRequest request, String table, Columns columns)
+    private static Planned planned(PlannerClient planner, int timeout, FileRequest request, String table, Columns columns)
             throws IOException, BridgeFailure
     {
         TableVersion version = planner.describe(request);
@@ -99,10 +127,7 @@ final class SegmentPlans
             log.warn("skipbridge: {} is read without skipping files: {}: {}", table, e.code(), e.getMessage());
             plan = planner.plan(ofVersion.whole());
         }
-        List<List<PlannedFile>> found = drawn(plan, timeout);
-        long files = found.stream().flatMap(List::stream).map(PlannedFile::path).distinct().count();
-        log.info("skipbridge: {} reads {} files of its segments (generation {}, query {})", table, files, plan.generation(), request.queryId());
-        return found;
+        return new Planned(drawn(plan, timeout), plan.generation());
     }
 
     private static List<List<PlannedFile>> drawn(FilePlan plan, int timeout)
@@ -168,6 +193,33 @@ final class SegmentPlans
     {
         Hooks.COUNTERS.failures.increment();
         return new IOException(message, cause);
+    }
+
+    /** The files of a scan. */
+    private static final class Planned
+    {
+        private final List<List<PlannedFile>> splits;
+        private final long generation;
+
+        Planned(List<List<PlannedFile>> splits, long generation)
+        {
+            this.splits = splits;
+            this.generation = generation;
+        }
+
+        @Override
+        public String toString()
+        {
+            long files = splits.stream().flatMap(List::stream).map(PlannedFile::path).distinct().count();
+            String views = splits.stream()
+                    .flatMap(List::stream)
+                    .map(file -> file.reader().properties().get(VIEW))
+                    .filter(Objects::nonNull)
+                    .distinct()
+                    .sorted()
+                    .collect(Collectors.joining(", "));
+            return files + " files of its segments" + (views.isEmpty() ? "" : ", of the views " + views);
+        }
     }
 
     /** An error with its code and remedy. */

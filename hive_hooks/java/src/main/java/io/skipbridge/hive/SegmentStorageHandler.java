@@ -6,16 +6,22 @@ import org.apache.hadoop.hive.metastore.HiveMetaHook;
 import org.apache.hadoop.hive.metastore.api.EnvironmentContext;
 import org.apache.hadoop.hive.metastore.api.MetaException;
 import org.apache.hadoop.hive.metastore.api.Table;
+import org.apache.hadoop.hive.ql.exec.SerializationUtilities;
+import org.apache.hadoop.hive.ql.exec.Utilities;
 import org.apache.hadoop.hive.ql.metadata.HiveStoragePredicateHandler;
 import org.apache.hadoop.hive.ql.plan.ExprNodeDesc;
+import org.apache.hadoop.hive.ql.plan.OperatorDesc;
 import org.apache.hadoop.hive.ql.plan.TableDesc;
+import org.apache.hadoop.hive.ql.plan.TableScanDesc;
 import org.apache.hadoop.hive.serde2.AbstractSerDe;
 import org.apache.hadoop.hive.serde2.Deserializer;
 import org.apache.hadoop.mapred.InputFormat;
 import org.apache.hadoop.mapred.JobConf;
 
 import java.io.IOException;
+import java.util.HashMap;
 import java.util.Map;
+import java.util.TreeMap;
 
 /**
  * The storage handler of tables of segments, which skipbridge makes. Hive shows, reads and drops them; it does not write them. Their directory holds
@@ -58,6 +64,36 @@ public class SegmentStorageHandler
         properties.put(SkipFilesHook.TOLD, Settings.toTell(getConf()));
         properties.put(CHOSEN, Settings.segments(getConf()));
         properties.put(TYPES, table.getProperties().getProperty("columns.types", ""));
+    }
+
+    /** EXPLAIN shows what a scan reads. Hive asks for it from 4.0 on. */
+    public Map<String, String> getOperatorDescProperties(OperatorDesc descriptor, Map<String, String> properties)
+    {
+        if (!(descriptor instanceof TableScanDesc)) {
+            return properties;
+        }
+        Map<String, String> shown = properties == null ? new TreeMap<>() : new TreeMap<>(properties);
+        try {
+            shown.put("skipbridge", explained((TableScanDesc) descriptor));
+        }
+        catch (IOException | RuntimeException | LinkageError e) {
+            shown.put("skipbridge", "unknown: " + e);
+        }
+        return shown;
+    }
+
+    private String explained(TableScanDesc scan)
+            throws IOException
+    {
+        Map<String, String> told = new HashMap<>();
+        configureInputJobProperties(Utilities.getTableDesc(scan.getTableMetadata()), told);
+        JobConf job = new JobConf(getConf());
+        told.forEach(job::set);
+        job.unset("hive.exec.plan");
+        if (scan.getFilterExpr() != null) {
+            job.set(TableScanDesc.FILTER_EXPR_CONF_STR, SerializationUtilities.serializeExpression(scan.getFilterExpr()));
+        }
+        return SegmentPlans.explained(job, table(job), columns(job), HotColumns.of(job, scan));
     }
 
     private static String outdated(String table, String what)

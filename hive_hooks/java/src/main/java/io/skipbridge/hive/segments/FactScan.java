@@ -11,6 +11,8 @@ import org.apache.hadoop.mapred.Reporter;
 
 import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 
 /** Opens the files of a scan, each by the reader that its segment has it read with. */
@@ -30,6 +32,9 @@ public final class FactScan
         "skip.header.line.count",
         "skip.footer.line.count",
     };
+
+    /** Names the columns of the view in the properties of its files' reader. */
+    private static final String HELD = "skipbridge.view.columns";
 
     private final String table;
     private final Columns columns;
@@ -83,10 +88,24 @@ public final class FactScan
     private static FactRows rows(FactScan scan, PlannedFile file, Path path)
             throws IOException
     {
+        scan.requireHeld(file);
         if (TypedCsvRows.reads(file.reader())) {
             return new TypedCsvRows(scan, file, path);
         }
         return new HiveRows(scan, file, path);
+    }
+
+    /** A view may lack a column that facts have: then a reader asks for more than the planner was told. */
+    private void requireHeld(PlannedFile file)
+            throws IOException
+    {
+        String held = file.reader().properties().get(HELD);
+        for (int column : held == null ? Collections.<Integer>emptyList() : wanted) {
+            if (!Arrays.asList(held.split(",")).contains(columns.name(column))) {
+                throw new IOException(String.format("TABLE_CHANGED: %s is of a view of %s that does not hold the column %s"
+                        + " -> SET skipbridge.pruning_enabled=false, by which facts are read, and report this", file.path(), table, columns.name(column)));
+            }
+        }
     }
 
     private void requireUnchanged(PlannedFile file, Path path)

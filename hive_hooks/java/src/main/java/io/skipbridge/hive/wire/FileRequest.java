@@ -2,6 +2,7 @@ package io.skipbridge.hive.wire;
 
 import io.skipbridge.client.BinaryWriter;
 
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -20,6 +21,7 @@ public final class FileRequest
     private final String declaration;
     private final String readVersion;
     private final String snapshotId;
+    private final boolean readsViews;
 
     /**
      * @param predicate JSON, see docs/reference/predicates.md
@@ -35,7 +37,7 @@ public final class FileRequest
             List<String> columns,
             String tableColumns)
     {
-        this(schema, table, queryId, engineVersion, predicate, columns, tableColumns, "", "", "");
+        this(schema, table, queryId, engineVersion, predicate, columns, tableColumns, "", "", "", false);
     }
 
     private FileRequest(
@@ -48,7 +50,8 @@ public final class FileRequest
             String tableColumns,
             String declaration,
             String readVersion,
-            String snapshotId)
+            String snapshotId,
+            boolean readsViews)
     {
         this.schema = schema;
         this.table = table;
@@ -60,24 +63,32 @@ public final class FileRequest
         this.declaration = declaration;
         this.readVersion = readVersion;
         this.snapshotId = snapshotId;
+        this.readsViews = readsViews;
     }
 
     /** The same of one version of the table, as an earlier answer named it. */
     public FileRequest of(String readVersion, String snapshotId)
     {
-        return new FileRequest(schema, table, queryId, engineVersion, predicate, columns, tableColumns, declaration, readVersion, snapshotId);
+        return new FileRequest(schema, table, queryId, engineVersion, predicate, columns, tableColumns, declaration, readVersion, snapshotId, readsViews);
     }
 
     /** The same of files that are read as this JSON says, see docs/reference/wire.md; empty if that is not known, or if files say it themselves. */
     public FileRequest declaredAs(String declaration)
     {
-        return new FileRequest(schema, table, queryId, engineVersion, predicate, columns, tableColumns, declaration, readVersion, snapshotId);
+        return new FileRequest(schema, table, queryId, engineVersion, predicate, columns, tableColumns, declaration, readVersion, snapshotId, readsViews);
+    }
+
+    /** The same of a scan that reads these columns alone, for which files of views may stand. */
+    public FileRequest ofAllColumns(List<String> columns)
+    {
+        List<String> names = columns.isEmpty() ? Collections.singletonList("") : columns; // without a name all columns are meant
+        return new FileRequest(schema, table, queryId, engineVersion, predicate, names, tableColumns, declaration, readVersion, snapshotId, true);
     }
 
     /** The same without its predicate. */
     public FileRequest whole()
     {
-        return new FileRequest(schema, table, queryId, engineVersion, "", columns, tableColumns, declaration, readVersion, snapshotId);
+        return new FileRequest(schema, table, queryId, engineVersion, "", columns, tableColumns, declaration, readVersion, snapshotId, readsViews);
     }
 
     public String tableName()
@@ -108,6 +119,7 @@ public final class FileRequest
         Map<String, String> options = new TreeMap<>();
         options.put("table_columns", tableColumns);
         options.put("declaration", declaration);
+        options.put("reads_views", readsViews ? "true" : "");
         options.put("max_answer_bytes", firstSplits > 0 ? "" : String.valueOf(PlannerClient.MAX_ANSWER));
         options.values().removeIf(String::isEmpty);
         writer.stringMapField(9, options);

@@ -82,6 +82,8 @@ class TestGoldenFrames
             throws Exception
     {
         FilePlan plan = exchange("hive_plan.call.bin", "hive_plan.reply.bin", planner -> planner.plan(requestOfSegments("hive_plan.call.bin").of(";segments=3,5", "s-7")));
+        String ofViews = "hive_plan_of_views.call.bin";
+        exchange(ofViews, "hive_plan.reply.bin", planner -> planner.plan(requestOfSegments(ofViews).of(";segments=3,5", "s-7").ofAllColumns(Collections.emptyList())));
         assertEquals("", plan.handle());
         assertTrue(plan.first().finished());
         JsonNode said = frame("hive_plan.reply.bin").at("/splits/files");
