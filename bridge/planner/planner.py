@@ -39,6 +39,7 @@ from bridge.table.directory.freshness import (
     PROPERTY,
     Freshness,
     Live,
+    at_most,
     bypasses_caches,
     parse_freshness,
 )
@@ -81,7 +82,7 @@ class Planner:
         self._tables = TableCache(catalog, metadata_ttl)
         self._scopes: BoundedCache[TableName, tuple[CatalogTable, Scope]] = BoundedCache(10_000)
 
-    def table(self, name: TableName) -> CatalogTable:
+    def table(self, name: TableName, read: ReadVersion = NEWEST) -> CatalogTable:
         """A table of any installed file format, even if no engine can read it.
 
         `bridge.engines.registry.refuse_unreadable` checks whether an engine can.
@@ -89,7 +90,7 @@ class Planner:
         Errors:
             SchemaNotFound, TableNotFound, UnsupportedTable, MetastoreUnavailable.
         """
-        found = self._tables.table(name)
+        found = self._tables.table(name, read.seconds)
         if found.table_format == DIRECTORY:  # else each slice names its own
             file_format(found.format)
         return found
@@ -138,12 +139,12 @@ class Planner:
         arrived = time.monotonic()
         if bypasses_caches(request.freshness):
             self._tables.forget(request.table)
-        table = self.table(request.table)
+        table = self.table(request.table, request.read)
         key = SnapshotKey(
             request.query_id,
             request.table,
             request.read,
-            self.freshness_of(table, request.freshness),
+            at_most(self.freshness_of(table, request.freshness), request.read.seconds),
             request.generation,
             request.absent_is_empty,
         )
@@ -171,8 +172,8 @@ class Planner:
             as `snapshot`.
         """
         arrived = time.monotonic()
-        table = self.table(name)
-        freshness = self.freshness_of(table, None)
+        table = self.table(name, read)
+        freshness = at_most(self.freshness_of(table, None), read.seconds)
         context = self._context(table, IndexView(None), freshness, arrived=arrived)
         return table_format(table).snapshot(table, read, context)
 
@@ -188,8 +189,9 @@ class Planner:
             as `snapshot`.
         """
         arrived = time.monotonic()
-        table = self.table(name)
-        key = SnapshotKey(query_id, name, read, self.freshness_of(table, None), None, False)
+        table = self.table(name, read)
+        freshness = at_most(self.freshness_of(table, None), read.seconds)
+        key = SnapshotKey(query_id, name, read, freshness, None, False)
         opened = self._open_snapshot(table, key, id, arrived)
         if query_id:
             opened.snapshot.begin()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import Future
+from math import inf
 
 from bridge.kernel.bounded_cache import BoundedCache
 from bridge.table.model import Catalog, CatalogTable, TableName
@@ -26,15 +27,18 @@ class TableCache:
         self._known: BoundedCache[TableName, tuple[float, CatalogTable]] = BoundedCache(_MOST)
         self._asked: dict[TableName, tuple[float, Future[CatalogTable]]] = {}
 
-    def table(self, name: TableName) -> CatalogTable:
-        """Errors: SchemaNotFound, TableNotFound, UnsupportedTable, MetastoreUnavailable."""
-        now = time.monotonic()
+    def table(self, name: TableName, age: float = inf) -> CatalogTable:
+        """A definition that is no older than ``age`` seconds either.
+
+        Errors: SchemaNotFound, TableNotFound, UnsupportedTable, MetastoreUnavailable.
+        """
+        now, most = time.monotonic(), min(self._ttl, age)
         held = self._known.get(name)
-        if held is not None and now - held[0] <= self._ttl:
+        if held is not None and now - held[0] <= most:
             return held[1]
         with self._lock:
             under_way = self._asked.get(name)
-            joins = under_way is not None and now - under_way[0] <= self._ttl
+            joins = under_way is not None and now - under_way[0] <= most
             if under_way is None or not joins:
                 under_way = self._asked[name] = (now, Future())
         if joins:

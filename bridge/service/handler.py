@@ -206,16 +206,16 @@ class PlannerHandler:
     ) -> ttypes.Table:
         check_protocol(protocol)
         name, asking = _name(schema_name, table_name), engine(engine_name)
+        read = parse_read_version(read_version)
         scanned = self._expected.note(query_id, name)
         try:
-            table = self._planner.table(name)
+            table = self._planner.table(name, read)
             refuse_unreadable(table, asking)
         except UnsupportedTable:
             view = self._planner.catalog.view(name) if asking.has_views else None
             if view is None:
                 raise
             return describe_view(view)
-        read = parse_read_version(read_version)
         if not scanned:
             snapshot = self._planner.describe(name, read)
             return describe_table(snapshot.table, Estimate(), asking, snapshot.id, read)

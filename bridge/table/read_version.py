@@ -8,12 +8,14 @@ The text form is used on the wire and in handles::
     "changes:40..41"          rows changed after version 40, up to and including 41
     "...;read_optimized"      only base files, logs are not merged
     "...;segments=3,5"        only these segments
+    "...;max_age=1500"        nothing that is older than so many milliseconds
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 
 from bridge.kernel.errors import InvalidRequest
 
@@ -71,11 +73,24 @@ class ReadVersion:
         read_optimized: reads only base files; logs are not merged. Means nothing to a table without
             logs.
         segments: the segments to read; empty: all.
+        max_age: the table's definition, partitions and listings are at most so old, in
+            milliseconds; None: as its freshness allows.
     """
 
     point: Point = Newest()
     read_optimized: bool = False
     segments: tuple[str, ...] = ()
+    max_age: int | None = None
+
+    @property
+    def version(self) -> ReadVersion:
+        """What is read, however old it may be."""
+        return replace(self, max_age=None)
+
+    @property
+    def seconds(self) -> float:
+        """The greatest age that it allows, in seconds."""
+        return inf if self.max_age is None else self.max_age / 1000
 
     def __str__(self) -> str:
         parts = [str(self.point)]
@@ -83,6 +98,8 @@ class ReadVersion:
             parts.append("read_optimized")
         if self.segments:
             parts.append(f"segments={','.join(self.segments)}")
+        if self.max_age is not None:
+            parts.append(f"max_age={self.max_age}")
         return ";".join(parts)
 
 
@@ -101,15 +118,18 @@ def parse_read_version(text: str) -> ReadVersion:
     head, *flags = text.split(";")
     optimized = False
     segments: tuple[str, ...] = ()
+    age: int | None = None
     for flag in flags:
         name, _, value = flag.partition("=")
         if flag == "read_optimized":
             optimized = True
         elif name == "segments" and value:
             segments = tuple(value.split(","))
+        elif name == "max_age" and re.fullmatch(r"\d{1,15}", value):
+            age = int(value)
         else:
             raise _malformed(text)
-    return ReadVersion(_point(head, text), optimized, segments)
+    return ReadVersion(_point(head, text), optimized, segments, age)
 
 
 def _point(head: str, text: str) -> Point:

@@ -18,6 +18,7 @@ from bridge.planner.reports.report import PruneReport
 from bridge.planner.request import ScanRequest
 from bridge.table.directory.lister import DirectoryLister
 from bridge.table.model import Column, TableName
+from bridge.table.read_version import parse_read_version
 from tests.support.lake import NAME, Lake, age, drained, everything, kept
 
 
@@ -163,6 +164,21 @@ def test_scans_of_one_query_see_one_file_set(lake: Lake) -> None:
     assert len(kept(planner, where("true"), query_id="q2")) == len(first) + 1
     assert planner.plan(ScanRequest(NAME, query_id="q2")).view.generation == 2
     assert len(everything(planner)) == len(first) + 1
+
+
+def test_a_listing_that_is_older_than_asked_for_is_not_used(lake: Lake) -> None:
+    """A writer tells how long ago it changed the table, whatever age its freshness allows."""
+    planner = lake.planner()
+    held = everything(planner, freshness="cached(60s)")
+    lake.write("new.parquet", pa.table({"x": pa.array([10], pa.int32())}), ("1", "a"))
+    for text, files in ((";max_age=60000", 6), ("", 6), (";max_age=0", 7), ("", 7)):
+        read = parse_read_version(text)
+        assert len(everything(planner, freshness="cached(60s)", read=read)) == files
+    assert len(held) == 6
+    # an index's own file set is what was asked for, however old
+    assert (
+        len(everything(planner, freshness="snapshot", read=parse_read_version(";max_age=0"))) == 6
+    )
 
 
 def test_a_query_pins_partitions_that_only_its_second_scan_reads(lake: Lake) -> None:

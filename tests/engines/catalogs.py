@@ -32,12 +32,13 @@ class Catalogs:
     port: int = 0
     planner: Server | None = field(default=None, repr=False)
 
-    def start_planner(self) -> None:
+    def start_planner(self, **settings: str) -> None:
+        """Under environment variables, such as ``SKIPBRIDGE_PLANNER_FRESHNESS``."""
         self.planner = start_planner(
             self.directory / "planner",
             self.metastore_uri,
             port=self.planner_port,
-            environment={"SKIPBRIDGE_CACHE": str(self.directory / "cache")},
+            environment={"SKIPBRIDGE_CACHE": str(self.directory / "cache"), **settings},
         )
 
     def stop_planner(self) -> None:
@@ -53,10 +54,14 @@ class Catalogs:
 
     def side(self, sql: str, catalog: str = "front", **session: str) -> str:
         """Which side reads the only table of a query: ``native`` or ``hive``."""
+        handle = self.handle(sql, catalog, **session)
+        return "hive" if ":" in handle.split(" ")[0].rstrip("]") else "native"
+
+    def handle(self, sql: str, catalog: str = "front", **session: str) -> str:
+        """The only table of a query as EXPLAIN prints it."""
         text = ask(self.port, f"EXPLAIN {sql}", catalog, session)[0][0]
         [line] = [line for line in text.splitlines() if "table = " in line]
-        handle = line.split(f"table = {catalog}:", 1)[1]
-        return "hive" if ":" in handle.split(" ")[0].rstrip("]") else "native"
+        return line.split(f"table = {catalog}:", 1)[1]
 
     def same(self, sql: str, side: str, **session: str) -> None:
         """The side reads, and the rows are those of the hive connector."""

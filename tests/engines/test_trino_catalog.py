@@ -6,8 +6,10 @@ A native handle prints as ``schema.table``, Hive's as ``schema:table``.
 
 from __future__ import annotations
 
-import time
+import socket
+import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +115,8 @@ def test_what_the_planner_refuses_is_read_by_hives_reader(
         )
     catalogs.same("SELECT a, b FROM front.manifest", "hive")
     assert catalogs.front("SELECT a FROM front.manifest") == [[3]]
+    handle = catalogs.handle("SELECT a FROM front.manifest")
+    assert "read by Hive's reader: front.manifest" in handle and "Symlink" in handle
     catalogs.hive(
         "CREATE TABLE front.acid (a int) WITH (format = 'ORC', transactional = true,"
         " bucketed_by = ARRAY['a'], bucket_count = 1)"
@@ -127,6 +131,7 @@ def test_what_the_planner_refuses_is_read_by_hives_reader(
         {"orc_use_column_names": "true"},
         {"ignore_absent_partitions": "true"},
         {"query_partition_filter_required": "true"},
+        {"parquet_ignore_statistics": "true"},
         {"timestamp_precision": "MILLISECONDS"},
     ],
 )
@@ -228,7 +233,7 @@ def test_what_plans_over_a_native_handle_is_refused_by_name(
 
 
 def test_without_native_reads_they_are_hives(catalogs: Catalogs) -> None:
-    """The way that the refusal names, and that of a table that was just changed."""
+    """The way that the refusal names."""
     name = _make(catalogs, "given")
     off = {"native_reads": "false"}
     catalogs.front(f"DELETE FROM {name} WHERE d = DATE '2024-01-01'", **off)
@@ -238,24 +243,93 @@ def test_without_native_reads_they_are_hives(catalogs: Catalogs) -> None:
     catalogs.front(f"INSERT INTO {name} VALUES (7, 'n', NULL, DATE '2024-01-02')")
     optimize = f"ALTER TABLE {name} EXECUTE optimize"
     catalogs.front(optimize, non_transactional_optimize_enabled="true", **off)
-    catalogs.same(f"SELECT * FROM {name}", "hive")
+    catalogs.same(f"SELECT * FROM {name}", "native")
     assert catalogs.hive(f'SELECT count(DISTINCT "$path") FROM {name}') == [[1]]
 
 
-def test_a_changed_table_is_hives_for_a_while(catalogs: Catalogs) -> None:
-    """The planner may hold what was before; later the table is read natively again."""
+def test_a_changed_table_is_read_natively_as_it_is_now(catalogs: Catalogs) -> None:
+    """Whatever the planner holds of what was before."""
     name = _make(catalogs, "moved")
-    assert catalogs.side(f"SELECT * FROM {name}") == "native"
-    catalogs.front(f"ALTER TABLE {name} ADD COLUMN more bigint")
-    catalogs.same(f"SELECT * FROM {name}", "hive")
-    catalogs.front(f"DROP TABLE {name}")
-    catalogs.front(f"CREATE TABLE {name} (b varchar, a bigint) WITH (format = 'ORC')")
-    catalogs.front(f"INSERT INTO {name} VALUES ('new', 9)")
-    catalogs.same(f"SELECT * FROM {name}", "hive")
-    until = time.monotonic() + 60
-    while catalogs.side(f"SELECT * FROM {name}") != "native" and time.monotonic() < until:
-        time.sleep(0.5)
     catalogs.same(f"SELECT * FROM {name}", "native")
+    for sql in (
+        f"ALTER TABLE {name} ADD COLUMN more bigint",
+        f"ALTER TABLE {name} RENAME COLUMN more TO other",
+        f"DROP TABLE {name}",
+        f"CREATE TABLE {name} (b varchar, a bigint) WITH (format = 'ORC')",
+        f"INSERT INTO {name} VALUES ('new', 9)",
+        f"ALTER TABLE {name} RENAME TO front.elsewhere",
+        f"CREATE TABLE {name} AS SELECT 5 AS only",
+        f"INSERT INTO {name} VALUES 6",
+        "DROP TABLE front.elsewhere",
+        f"ALTER TABLE {name} RENAME TO front.elsewhere",
+    ):
+        catalogs.front(sql)
+        shown = "front.elsewhere" if "RENAME TO" in sql else name
+        if not sql.startswith("DROP"):
+            catalogs.same(f"SELECT * FROM {shown}", "native")
+
+
+def test_a_change_is_seen_although_the_planner_caches(catalogs: Catalogs) -> None:
+    """The planner may use listings of an hour, but none from before a change of this catalog."""
+    catalogs.stop_planner()
+    catalogs.start_planner(SKIPBRIDGE_PLANNER_FRESHNESS="cached(1h)")
+    try:
+        name = _make(catalogs, "kept")
+        sql = f"SELECT a, b, d FROM {name}"
+        catalogs.same(sql, "native")
+        catalogs.hive(f"INSERT INTO {name} VALUES (50, 'u', NULL, DATE '2024-01-01')")
+        seen = sorted(catalogs.front(sql), key=repr)
+        assert seen != sorted(catalogs.hive(sql), key=repr), "the planner caches nothing"
+        for change in (
+            f"INSERT INTO {name} VALUES (4, 'n', NULL, DATE '2024-01-01')",
+            f"INSERT INTO {name} VALUES (5, 'n', NULL, DATE '2024-02-01')",
+            "CALL system.unregister_partition('front', 'kept', ARRAY['d'], ARRAY['2024-02-01'])",
+            "CALL system.sync_partition_metadata('front', 'kept', 'ADD')",
+            "CALL system.create_empty_partition('front', 'kept', ARRAY['d'], ARRAY['2030-01-01'])",
+            f"ALTER TABLE {name} ADD COLUMN more bigint",
+            f"INSERT INTO {name} VALUES (6, 'n', NULL, 1, DATE '2030-01-01')",
+        ):
+            catalogs.front(change)
+            catalogs.same(sql, "native")
+            catalogs.same(f"SELECT count(*), count(DISTINCT d) FROM {name}", "native")
+        files = catalogs.front('SELECT count(*) FROM front."kept$files"')
+        assert files == catalogs.hive(f'SELECT count(DISTINCT "$path") FROM {name}')
+        # after a change, what is listed is kept again
+        catalogs.hive(f"INSERT INTO {name} VALUES (7, 'u', NULL, 1, DATE '2030-01-01')")
+        assert len(catalogs.front(sql)) == len(catalogs.hive(sql)) - 1
+    finally:
+        catalogs.stop_planner()
+        catalogs.start_planner()
+
+
+@pytest.mark.parametrize(
+    ("sql", "session", "reason"),
+    [
+        ("SELECT * FROM {t}", {"native_reads": "false"}, "native_reads is false"),
+        (
+            "SELECT a FROM {t} WHERE d = DATE '2024-01-01'",
+            {"native_reads": "false"},
+            "native_reads is",
+        ),
+        ("SELECT b FROM {t}", {"parquet_use_column_names": "false"}, "found by position"),
+        (
+            "SELECT b FROM {t} WHERE a = 1",
+            {"timestamp_precision": "MILLISECONDS"},
+            "other names or types",
+        ),
+        ("SELECT * FROM front.reasoned", {}, "it is bucketed"),
+        ("SELECT a FROM front.reasoned WHERE b = 'x'", {}, "it is bucketed"),
+    ],
+)
+def test_explain_says_why_hives_reader_reads(
+    catalogs: Catalogs, table: str, sql: str, session: dict[str, str], reason: str
+) -> None:
+    catalogs.hive(
+        "CREATE TABLE IF NOT EXISTS front.reasoned WITH (bucketed_by = ARRAY['a'],"
+        f" bucket_count = 2) AS SELECT a, b FROM {table}"
+    )
+    handle = catalogs.handle(sql.format(t=table), **session)
+    assert "(read by Hive's reader: " in handle and reason in handle
 
 
 def test_a_transaction_reads_what_it_wrote_as_the_hive_connector_does(catalogs: Catalogs) -> None:
@@ -322,11 +396,20 @@ def test_a_wrong_property_fails_at_once(
     assert error in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"hive.recursive-directories": "false"},
+        {"hive.s3-glacier-filter": "READ_NON_GLACIER"},
+        {"hive.orc.read-legacy-short-zone-id": "true"},
+        {"parquet.ignore-statistics": "true"},
+    ],
+)
 def test_a_property_that_only_hives_reader_honours_sends_all_to_it(
-    catalogs: Catalogs, table: str
+    catalogs: Catalogs, table: str, more: dict[str, str]
 ) -> None:
     properties = {k: v for k, v in catalogs.properties.items() if k != "connector.name"}
-    _create(catalogs, "flat", {**properties, "hive.recursive-directories": "false"})
+    _create(catalogs, "flat", {**properties, **more})
     try:
         assert catalogs.side(f"SELECT * FROM {table}", "flat") == "hive"
     finally:
@@ -348,3 +431,34 @@ def test_without_a_planner_a_query_fails_or_is_hives(catalogs: Catalogs, table: 
     finally:
         catalogs.start_planner()
     catalogs.same(sql, "native")
+
+
+def test_a_query_waits_for_an_absent_planner_once(catalogs: Catalogs, table: str) -> None:
+    """However many tables it reads: what answers at the address hangs up, and counts."""
+    for number in range(3):
+        catalogs.hive(f"CREATE TABLE front.once_{number} AS SELECT {number} AS a")
+    calls = 0
+    with socket.create_server((LOOPBACK, 0)) as listener:
+
+        def hang_up() -> None:
+            nonlocal calls
+            with suppress(OSError):
+                while True:
+                    listener.accept()[0].close()
+                    calls += 1
+
+        threading.Thread(target=hang_up, daemon=True).start()
+        properties = {k: v for k, v in catalogs.properties.items() if k != "connector.name"}
+        properties["skipbridge.planner"] = f"{LOOPBACK}:{listener.getsockname()[1]}"
+        properties["skipbridge.on-planner-failure"] = "hive"
+        _create(catalogs, "lost", properties)
+        try:
+            assert ask(catalogs.port, "SELECT * FROM front.once_0", "lost") == [[0]]
+            alone, calls = calls, 0
+            sql = "SELECT sum(a) FROM (" + " UNION ALL ".join(
+                f"SELECT a FROM front.once_{number}" for number in range(3)
+            )
+            assert ask(catalogs.port, f"{sql})", "lost") == [[3]]
+            assert 0 < calls < 2 * alone
+        finally:
+            catalogs.hive("DROP CATALOG lost")

@@ -56,6 +56,11 @@ def max_age(freshness: Freshness) -> float:
     return freshness.ttl if isinstance(freshness, Cached) else 0.0
 
 
+def at_most(freshness: Freshness, seconds: float) -> Freshness:
+    """The freshness with no cached listing older than so many seconds."""
+    return Cached(min(freshness.ttl, seconds)) if isinstance(freshness, Cached) else freshness
+
+
 def bypasses_caches(text: str | None) -> bool:
     """Whether a request forbids cached data."""
     return text is not None and text.strip().lower() == FRESH

@@ -90,3 +90,25 @@ def test_one_that_waits_for_longer_than_a_definition_counts_is_not_joined() -> N
         _under_way(catalog, 2)
         catalog.let.set()
         assert {f.result(30).number for f in found} == {1, 2}  # type: ignore[attr-defined]
+
+
+def test_a_definition_that_is_older_than_asked_for_is_not_used() -> None:
+    catalog = Slow()
+    catalog.let.set()
+    known = TableCache(catalog, 60.0)  # type: ignore[arg-type]
+    first = known.table(NAME)
+    assert known.table(NAME, 60.0) is first
+    assert known.table(NAME, 0.0) is not first
+    assert known.table(NAME, 1e9) is known.table(NAME)
+
+
+def test_a_request_under_way_is_not_joined_if_it_began_too_early() -> None:
+    catalog = Slow()
+    known = TableCache(catalog, 60.0)  # type: ignore[arg-type]
+    with ThreadPoolExecutor(2) as threads:
+        early = threads.submit(known.table, NAME)
+        _under_way(catalog, 1)
+        late = threads.submit(known.table, NAME, 0.0)
+        _under_way(catalog, 2)
+        catalog.let.set()
+        assert early.result(30) is not late.result(30)

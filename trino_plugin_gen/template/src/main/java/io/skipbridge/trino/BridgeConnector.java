@@ -12,15 +12,18 @@ import io.trino.spi.connector.ConnectorPageSourceProviderFactory;
 import io.trino.spi.connector.ConnectorSession;
 import io.trino.spi.connector.ConnectorSplitManager;
 import io.trino.spi.connector.ConnectorTransactionHandle;
+import io.trino.spi.connector.SchemaTableName;
 import io.trino.spi.function.table.ConnectorTableFunction;
 import io.trino.spi.session.PropertyMetadata;
 import io.trino.spi.transaction.IsolationLevel;
 
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalLong;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Function;
 
 import static io.trino.spi.transaction.IsolationLevel.READ_UNCOMMITTED;
 import static io.trino.spi.transaction.IsolationLevel.checkConnectorSupports;
@@ -57,13 +60,17 @@ public class BridgeConnector
     public ConnectorTransactionHandle beginTransaction(IsolationLevel isolationLevel, boolean readOnly, boolean autoCommit)
     {
         checkConnectorSupports(READ_UNCOMMITTED, isolationLevel);
-        return begin(new BridgeTransaction(UUID.randomUUID()));
+        return begin(new BridgeTransaction(UUID.randomUUID()), _ -> OptionalLong.empty());
     }
 
-    /** Begins a transaction of another connector, whose handle it keeps. */
-    public ConnectorTransactionHandle begin(ConnectorTransactionHandle transaction)
+    /**
+     * Begins a transaction of another connector, whose handle it keeps.
+     *
+     * @param ages milliseconds since that connector may last have changed a table
+     */
+    public ConnectorTransactionHandle begin(ConnectorTransactionHandle transaction, Function<SchemaTableName, OptionalLong> ages)
     {
-        transactions.put(transaction, new BridgeMetadata(planners, context.getTypeManager(), timeZone));
+        transactions.put(transaction, new BridgeMetadata(planners, context.getTypeManager(), timeZone, ages));
         return transaction;
     }
 

@@ -5,6 +5,7 @@ import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.skipbridge.trino.metadata.BridgeMetadata;
 import io.skipbridge.trino.metadata.BridgeTableHandle;
 import io.skipbridge.trino.metadata.MissingEntity;
+import io.skipbridge.trino.wire.BridgeFailure;
 import io.trino.plugin.hive.HiveColumnHandle;
 import io.trino.plugin.hive.HiveTableHandle;
 import io.trino.spi.TrinoException;
@@ -59,9 +60,9 @@ public final class BothMetadata
     private final ConnectorMetadata hive;
     private final HiveTables tables;
     private final Set<SchemaTableName> changed;
-    private final RecentChanges recent;
+    private volatile Optional<String> away = Optional.empty();
 
-    private BothMetadata(String catalog, HiveSettings settings, BridgeMetadata bridge, ConnectorMetadata hive, Set<SchemaTableName> changed, RecentChanges recent)
+    private BothMetadata(String catalog, HiveSettings settings, BridgeMetadata bridge, ConnectorMetadata hive, Set<SchemaTableName> changed)
     {
         this.catalog = catalog;
         this.settings = settings;
@@ -69,16 +70,15 @@ public final class BothMetadata
         this.hive = hive;
         this.tables = new HiveTables(hive);
         this.changed = changed;
-        this.recent = recent;
     }
 
     /** @param changed takes the tables that the transaction changes */
-    static ConnectorMetadata create(String catalog, HiveSettings settings, BridgeMetadata bridge, ConnectorMetadata hive, Set<SchemaTableName> changed, RecentChanges recent)
+    static ConnectorMetadata create(String catalog, HiveSettings settings, BridgeMetadata bridge, ConnectorMetadata hive, Set<SchemaTableName> changed)
     {
         return (ConnectorMetadata) Proxy.newProxyInstance(
                 BothMetadata.class.getClassLoader(),
                 new Class<?>[] {ConnectorMetadata.class},
-                new BothMetadata(catalog, settings, bridge, hive, changed, recent));
+                new BothMetadata(catalog, settings, bridge, hive, changed));
     }
 
     private static Map<Method, Method> own()
@@ -112,7 +112,9 @@ public final class BothMetadata
                     default -> "BothMetadata of " + catalog;
                 };
             }
-            return answer(method, arguments == null ? new Object[0] : arguments);
+            Object[] given = arguments == null ? new Object[0] : arguments;
+            Object answer = answer(method, given);
+            return given.length > 1 && given[1] instanceof HiveReadTable table ? table.keepReason(answer) : answer;
         }
         catch (InvocationTargetException e) {
             throw e.getCause();
@@ -157,10 +159,7 @@ public final class BothMetadata
             case BridgeTableHandle table -> addChange(table.name());
             case HiveTableHandle table -> addChange(table.getSchemaTableName());
             case ConnectorTableMetadata table -> addChange(table.getTable());
-            case SchemaTableName table -> {
-                changed.add(table);
-                recent.add(table);
-            }
+            case SchemaTableName table -> changed.add(table);
             case null, default -> {}
         }
     }
@@ -183,8 +182,10 @@ public final class BothMetadata
 
     public ConnectorTableHandle getTableHandle(ConnectorSession session, SchemaTableName name, Optional<ConnectorTableVersion> start, Optional<ConnectorTableVersion> end)
     {
-        if (!HiveSettings.nativeReads(session)) {
-            return hive.getTableHandle(session, name, start, end);
+        Optional<String> off = settings.off(session);
+        if (off.isPresent()) {
+            ConnectorTableHandle table = hive.getTableHandle(session, name, start, end);
+            return table == null ? null : hiveTable((HiveTableHandle) table, off.get());
         }
         boolean versioned = start.isPresent() || end.isPresent();
         Optional<HiveTableHandle> hives;
@@ -210,9 +211,13 @@ public final class BothMetadata
             table = bridge.getTableHandle(session, name, start, end);
         }
         catch (TrinoException e) {
-            boolean mayBeHives = MissingEntity.refused(e) || HiveSettings.readsWithoutPlanner(session);
-            if (!versioned && (MissingEntity.kind(e) || (mayBeHives && known(session, hiveTable)))) {
-                return hiveTable(hiveTable, e.getMessage());
+            boolean refused = MissingEntity.refused(e);
+            if (!versioned && (MissingEntity.kind(e) || ((refused || HiveSettings.readsWithoutPlanner(session)) && known(session, hiveTable)))) {
+                String told = e.getCause() instanceof BridgeFailure failure ? failure.getMessage() : e.getMessage();
+                if (!refused) {
+                    away = Optional.of(told);
+                }
+                return hiveTable(hiveTable, told);
             }
             throw e;
         }
@@ -246,10 +251,10 @@ public final class BothMetadata
 
     private Optional<String> reason(ConnectorSession session, HiveTableHandle table)
     {
-        if (changed.contains(table.getSchemaTableName()) || recent.contains(table.getSchemaTableName(), table.getTableParameters().orElse(Map.of()))) {
-            return Optional.of("it was changed a moment ago");
+        if (changed.contains(table.getSchemaTableName()) || changed.contains(RecentChanges.all(table.getSchemaName()))) {
+            return Optional.of("the transaction changes it");
         }
-        return settings.hives(session).or(() -> tables.bucketed(session, table) ? Optional.of("it is bucketed") : Optional.empty());
+        return away.or(() -> settings.hives(session)).or(() -> tables.bucketed(session, table) ? Optional.of("it is bucketed") : Optional.empty());
     }
 
     /** Whether Hive knows the format, which it does not of tables of segments. What else it does not know the planner refuses. */
@@ -261,12 +266,12 @@ public final class BothMetadata
     private static HiveTableHandle hiveTable(HiveTableHandle table, String reason)
     {
         log.debug("%s is read by Hive's reader: %s", table, reason);
-        return table;
+        return new HiveReadTable(table, reason);
     }
 
     public Optional<SystemTable> getSystemTable(ConnectorSession session, SchemaTableName name)
     {
-        return hive.getSystemTable(session, name).or(() -> bridge.getSystemTable(session, name));
+        return hive.getSystemTable(session, name).or(() -> settings.elsewhere().isPresent() ? Optional.empty() : bridge.getSystemTable(session, name));
     }
 
     /** Hive's, with the table's properties; the columns are the same, or the handle would not be native. */

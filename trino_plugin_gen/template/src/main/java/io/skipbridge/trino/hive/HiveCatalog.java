@@ -32,6 +32,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Function;
 
 import static io.skipbridge.trino.BridgeErrorCode.INVALID_CONFIGURATION;
+import static java.util.stream.Collectors.toUnmodifiableSet;
 
 /**
  * Trino's hive connector, which reads natively what the planner knows. Transactions and all handles of writes are Hive's own, so all that is not a read
@@ -48,7 +49,7 @@ public final class HiveCatalog
     private final BridgeConnector bridge;
     private final Connector hive;
     private final List<PropertyMetadata<?>> sessionProperties;
-    private final RecentChanges recent = new RecentChanges();
+    private final RecentChanges recent = new RecentChanges(System::nanoTime);
     private final Map<ConnectorTransactionHandle, Set<SchemaTableName>> changes = new ConcurrentHashMap<>();
 
     private HiveCatalog(String catalog, HiveSettings settings, BridgeConnector bridge, Connector hive)
@@ -106,7 +107,7 @@ public final class HiveCatalog
     @Override
     public ConnectorTransactionHandle beginTransaction(IsolationLevel isolationLevel, boolean readOnly, boolean autoCommit)
     {
-        ConnectorTransactionHandle transaction = bridge.begin(hive.beginTransaction(isolationLevel, readOnly, autoCommit));
+        ConnectorTransactionHandle transaction = bridge.begin(hive.beginTransaction(isolationLevel, readOnly, autoCommit), recent::age);
         changes.put(transaction, ConcurrentHashMap.newKeySet());
         return transaction;
     }
@@ -114,14 +115,13 @@ public final class HiveCatalog
     @Override
     public ConnectorMetadata getMetadata(ConnectorSession session, ConnectorTransactionHandle transaction)
     {
-        return BothMetadata.create(catalog, settings, bridge.getMetadata(session, transaction), hive.getMetadata(session, transaction), changes.get(transaction), recent);
+        return BothMetadata.create(catalog, settings, bridge.getMetadata(session, transaction), hive.getMetadata(session, transaction), changes.get(transaction));
     }
 
     @Override
     public void commit(ConnectorTransactionHandle transaction)
     {
         try {
-            changes.get(transaction).forEach(recent::add);
             hive.commit(transaction);
         }
         finally {
@@ -174,7 +174,7 @@ public final class HiveCatalog
     @Override
     public Set<Procedure> getProcedures()
     {
-        return hive.getProcedures();
+        return hive.getProcedures().stream().map(procedure -> TableProcedures.follow(procedure, recent::add)).collect(toUnmodifiableSet());
     }
 
     @Override
@@ -186,7 +186,7 @@ public final class HiveCatalog
     @Override
     public Set<ConnectorTableFunction> getTableFunctions()
     {
-        return bridge.getTableFunctions();
+        return settings.elsewhere().isPresent() ? Set.of() : bridge.getTableFunctions();
     }
 
     @Override

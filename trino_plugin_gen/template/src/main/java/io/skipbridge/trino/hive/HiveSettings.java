@@ -17,35 +17,46 @@ import static io.trino.spi.session.PropertyMetadata.stringProperty;
 /**
  * What a full catalog's properties say about which side reads.
  *
- * @param never why no table is read natively; empty: tables are
+ * @param elsewhere why the planner's tables are not the catalog's; empty: they are
+ * @param never why no table that Hive reads is read natively; empty: tables are
  * @param onPlannerFailure {@code fail} or {@code hive}
  * @param orcByName how the native reader finds the columns of ORC
  */
-record HiveSettings(Optional<String> never, String onPlannerFailure, boolean orcByName)
+record HiveSettings(Optional<String> elsewhere, Optional<String> never, String onPlannerFailure, boolean orcByName)
 {
     static final String ON_PLANNER_FAILURE = "skipbridge.on-planner-failure";
     private static final String NATIVE_READS = "native_reads";
     private static final String SESSION_ON_PLANNER_FAILURE = "on_planner_failure";
+    /** Properties under which the planner asks another metastore, or as another user, unless they have this value. */
+    private static final Map<String, String> SAME_TABLES = Map.of(
+            "hive.metastore", "thrift",
+            "hive.metastore.thrift.catalog-name", "hive",
+            "hive.metastore.thrift.impersonation.enabled", "false",
+            "hive.metastore.impersonation-enabled", "false",
+            "hive.hdfs.impersonation.enabled", "false");
     /** Properties under which Hive's reader gives other rows than the native one, unless they have this value. */
     private static final Map<String, String> SAME_ROWS = Map.of(
-            "hive.metastore", "thrift",
-            "hive.metastore.thrift.impersonation.enabled", "false",
-            "hive.hdfs.impersonation.enabled", "false",
             "hive.recursive-directories", "true",
-            "hive.partition-use-column-names", "false",
+            "hive.orc.read-legacy-short-zone-id", "false",
+            "hive.s3-glacier-filter", "READ_ALL",
             "hive.s3.storage-class-filter", "READ_ALL");
 
     static HiveSettings parse(Map<String, String> properties)
     {
-        Optional<String> never = new TreeMap<>(SAME_ROWS).entrySet().stream()
-                .filter(each -> properties.containsKey(each.getKey()) && !properties.get(each.getKey()).strip().equalsIgnoreCase(each.getValue()))
-                .map(each -> "%s is %s".formatted(each.getKey(), properties.get(each.getKey()).strip()))
-                .findFirst()
-                .or(() -> otherZone(properties));
+        Optional<String> elsewhere = other(SAME_TABLES, properties);
         return new HiveSettings(
-                never,
+                elsewhere,
+                elsewhere.or(() -> other(SAME_ROWS, properties)).or(() -> otherZone(properties)),
                 failure(ON_PLANNER_FAILURE, properties.getOrDefault(ON_PLANNER_FAILURE, "fail").strip()),
                 Boolean.parseBoolean(properties.getOrDefault("hive.orc.use-column-names", properties.getOrDefault("skipbridge.orc.use-column-names", "false")).strip()));
+    }
+
+    private static Optional<String> other(Map<String, String> same, Map<String, String> properties)
+    {
+        return new TreeMap<>(same).entrySet().stream()
+                .filter(each -> properties.containsKey(each.getKey()) && !properties.get(each.getKey()).strip().equalsIgnoreCase(each.getValue()))
+                .map(each -> "%s is %s".formatted(each.getKey(), properties.get(each.getKey()).strip()))
+                .findFirst();
     }
 
     /** Native reads take the JVM's zone for timestamps of binary RC files, in any partition of a table. */
@@ -71,9 +82,10 @@ record HiveSettings(Optional<String> never, String onPlannerFailure, boolean orc
                 stringProperty(SESSION_ON_PLANNER_FAILURE, "What a query does that finds no planner: fail, or hive to read without skipping", onPlannerFailure, value -> failure(SESSION_ON_PLANNER_FAILURE, value), false));
     }
 
-    static boolean nativeReads(ConnectorSession session)
+    /** Why nothing at all is read natively in this session; empty: tables are. */
+    Optional<String> off(ConnectorSession session)
     {
-        return session.getProperty(NATIVE_READS, Boolean.class);
+        return elsewhere.or(() -> session.getProperty(NATIVE_READS, Boolean.class) ? Optional.empty() : Optional.of("native_reads is false"));
     }
 
     static boolean readsWithoutPlanner(ConnectorSession session)
@@ -92,6 +104,9 @@ record HiveSettings(Optional<String> never, String onPlannerFailure, boolean orc
         }
         if (session.getProperty("orc_use_column_names", Boolean.class) != orcByName) {
             return Optional.of("orc_use_column_names is not the catalog's");
+        }
+        if (session.getProperty("parquet_ignore_statistics", Boolean.class)) {
+            return Optional.of("statistics of Parquet are ignored");
         }
         if (session.getProperty("ignore_absent_partitions", Boolean.class)) {
             return Optional.of("absent partitions are ignored");

@@ -1,30 +1,42 @@
 package io.skipbridge.trino.hive;
 
-import io.airlift.units.Duration;
 import io.trino.spi.connector.SchemaTableName;
 
 import java.util.Map;
+import java.util.OptionalLong;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.LongSupplier;
 
 import static java.util.concurrent.TimeUnit.DAYS;
 import static java.util.concurrent.TimeUnit.NANOSECONDS;
-import static java.util.concurrent.TimeUnit.SECONDS;
 
-/** Tables that were changed through this catalog a moment ago. The planner may still hold an older definition or listing of them. */
+/**
+ * When tables last changed through this catalog, by the coordinator's monotonic clock. A change that is not remembered, such as one of the time before
+ * the coordinator started, counts as of the moment since which all are.
+ */
 final class RecentChanges
 {
-    /** The planner keeps a table's definition for a second; the rest is for late answers. */
-    private static final long SPAN = SECONDS.toNanos(5);
+    private static final long KEPT = DAYS.toNanos(1);
     private static final String ALL_TABLES = "*";
-    private static final String FRESHNESS = "skipbridge.freshness";
-    private static final String CACHED = "cached(";
 
+    private final LongSupplier clock;
     private final Map<SchemaTableName, Long> changes = new ConcurrentHashMap<>();
+    private volatile long since;
+
+    /** @param clock in nanoseconds */
+    RecentChanges(LongSupplier clock)
+    {
+        this.clock = clock;
+        this.since = clock.getAsLong();
+    }
 
     void add(SchemaTableName table)
     {
-        long now = System.nanoTime();
-        changes.values().removeIf(then -> now - then > DAYS.toNanos(1));
+        long now = clock.getAsLong();
+        if (now - since > 2 * KEPT) {
+            since = now - KEPT;
+            changes.values().removeIf(then -> then - since < 0);
+        }
         changes.put(table, now);
     }
 
@@ -33,29 +45,17 @@ final class RecentChanges
         return new SchemaTableName(schema, ALL_TABLES);
     }
 
-    /** @param properties of the table, of which the freshness may let the planner hold a listing for longer */
-    boolean contains(SchemaTableName table, Map<String, String> properties)
+    /** At most so many milliseconds ago the table changed last. */
+    OptionalLong age(SchemaTableName table)
     {
-        long span = SPAN + held(properties.getOrDefault(FRESHNESS, "").strip());
-        return since(table) <= span || since(all(table.getSchemaName())) <= span;
+        long now = clock.getAsLong();
+        long nanos = Math.min(now - since, Math.min(age(now, table), age(now, all(table.getSchemaName()))));
+        return OptionalLong.of(Math.max(0, NANOSECONDS.toMillis(nanos)));
     }
 
-    private long since(SchemaTableName name)
+    private long age(long now, SchemaTableName name)
     {
         Long then = changes.get(name);
-        return then == null ? Long.MAX_VALUE : System.nanoTime() - then;
-    }
-
-    private static long held(String freshness)
-    {
-        if (!freshness.startsWith(CACHED) || !freshness.endsWith(")")) {
-            return 0;
-        }
-        try {
-            return Duration.valueOf(freshness.substring(CACHED.length(), freshness.length() - 1).strip()).roundTo(NANOSECONDS);
-        }
-        catch (IllegalArgumentException e) {
-            return DAYS.toNanos(1);
-        }
+        return then == null ? Long.MAX_VALUE : now - then;
     }
 }

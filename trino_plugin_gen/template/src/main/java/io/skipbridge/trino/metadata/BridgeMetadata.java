@@ -40,9 +40,11 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Function;
 import java.util.function.UnaryOperator;
 
 import static io.trino.spi.StandardErrorCode.NOT_SUPPORTED;
@@ -58,12 +60,18 @@ public class BridgeMetadata
     private final String timeZone;
     private final PlannerStatistics statistics;
     private final Pushdown pushdown;
+    private final Function<SchemaTableName, OptionalLong> ages;
+    private final Map<String, Optional<Long>> agesOfQueries = new ConcurrentHashMap<>();
     private final Map<TableVersion, Optional<TableColumns>> tables = new ConcurrentHashMap<>();
     private final AtomicInteger handles = new AtomicInteger();
 
-    /** @param timeZone in which UTC timestamps are read */
-    public BridgeMetadata(Planners planners, TypeManager types, String timeZone)
+    /**
+     * @param timeZone in which UTC timestamps are read
+     * @param ages milliseconds since a table may last have been changed by this catalog; empty: it changes none
+     */
+    public BridgeMetadata(Planners planners, TypeManager types, String timeZone, Function<SchemaTableName, OptionalLong> ages)
     {
+        this.ages = ages;
         this.planners = planners;
         this.types = types;
         this.timeZone = timeZone;
@@ -141,14 +149,15 @@ public class BridgeMetadata
     @Override
     public ConnectorTableHandle getTableHandle(ConnectorSession session, SchemaTableName name, Optional<ConnectorTableVersion> start, Optional<ConnectorTableVersion> end)
     {
-        TableVersion version = TableVersions.of(session, name, start, end);
+        TableVersion version = recent(session, TableVersions.of(session, name, start, end));
         handles.incrementAndGet();
         return table(session, version).map(table -> BridgeTableHandle.all(version, table, timeZone)).orElse(null);
     }
 
     /** A scan of what changed in a table. */
-    TableChanges changes(ConnectorSession session, TableVersion version)
+    TableChanges changes(ConnectorSession session, TableVersion asked)
     {
+        TableVersion version = recent(session, asked);
         TableColumns table = table(session, version).orElseThrow(() -> new TableNotFoundException(version.name()));
         if (table.view().isPresent()) {
             throw new TrinoException(NOT_SUPPORTED, "%s is a view: only a table has changes".formatted(version.name()));
@@ -229,7 +238,7 @@ public class BridgeMetadata
     {
         return SystemTableKind.of(name)
                 .filter(kind -> newest(session, kind.base(name)).isPresent())
-                .map(kind -> new BridgeSystemTable(planners, name, kind));
+                .map(kind -> new BridgeSystemTable(planners, name, kind, recent(session, new TableVersion(kind.base(name), "")).readVersion()));
     }
 
     @Override
@@ -294,7 +303,15 @@ public class BridgeMetadata
 
     private Optional<TableColumns> newest(ConnectorSession session, SchemaTableName name)
     {
-        return table(session, TableVersions.newest(session, name));
+        return table(session, recent(session, TableVersions.newest(session, name)));
+    }
+
+    /** Under the age that the query found first, so that all its scans see the same files. */
+    private TableVersion recent(ConnectorSession session, TableVersion version)
+    {
+        return agesOfQueries.computeIfAbsent(session.getQueryId() + " " + version.name(), _ -> ages.apply(version.name()).stream().boxed().findFirst())
+                .map(version::withMaxAge)
+                .orElse(version);
     }
 
     private Optional<TableColumns> table(ConnectorSession session, TableVersion version)

@@ -22,9 +22,11 @@ final class BridgeSystemTable
     private final Planners planners;
     private final SchemaTableName name;
     private final SystemTableKind kind;
+    private final String readVersion;
 
-    BridgeSystemTable(Planners planners, SchemaTableName name, SystemTableKind kind)
+    BridgeSystemTable(Planners planners, SchemaTableName name, SystemTableKind kind, String readVersion)
     {
+        this.readVersion = readVersion;
         this.planners = planners;
         this.name = name;
         this.kind = kind;
@@ -53,6 +55,6 @@ final class BridgeSystemTable
             ConnectorTransactionHandle transaction, ConnectorSession session, TupleDomain<Integer> constraint, Set<Integer> requiredColumns, ConnectorSplit split)
     {
         List<String> wanted = requiredColumns.stream().sorted().map(index -> kind.columns().get(index).getName()).toList();
-        return new SystemCursor(planners, session.getQueryId(), kind.base(name), kind, wanted);
+        return new SystemCursor(planners, session.getQueryId(), kind.base(name), kind, wanted, readVersion);
     }
 }

@@ -145,10 +145,7 @@ public record BridgeTableHandle(
     @Override
     public String toString()
     {
-        StringBuilder text = new StringBuilder(schemaName).append('.').append(tableName);
-        if (!readVersion.isEmpty()) {
-            text.append(" at ").append(readVersion);
-        }
+        StringBuilder text = new StringBuilder(version().toString());
         if (!filter.isAll()) {
             text.append(enforced ? " enforced constraint on " : " constraint on ").append(filter);
         }

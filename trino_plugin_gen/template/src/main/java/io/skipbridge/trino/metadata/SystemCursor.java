@@ -45,11 +45,11 @@ final class SystemCursor
     private int position = -1;
     private long bytes;
 
-    SystemCursor(Planners planners, String queryId, SchemaTableName table, SystemTableKind kind, List<String> wanted)
+    SystemCursor(Planners planners, String queryId, SchemaTableName table, SystemTableKind kind, List<String> wanted, String readVersion)
     {
         this.planners = planners;
         this.kind = kind;
-        this.request = new PlanRequest(table.getSchemaName(), table.getTableName(), queryId, "", "", wanted, OptionalLong.empty(), Map.of());
+        this.request = new PlanRequest(table.getSchemaName(), table.getTableName(), queryId, "", "", wanted, OptionalLong.empty(), Map.of(), readVersion);
     }
 
     @Override

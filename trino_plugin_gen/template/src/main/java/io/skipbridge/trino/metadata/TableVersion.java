@@ -7,15 +7,24 @@ import static java.util.Objects.requireNonNull;
 /** A table as of one version, as in {@code PlanRequest}. An empty version is the newest. */
 record TableVersion(SchemaTableName name, String readVersion)
 {
+    private static final String MAX_AGE = ";max_age=";
+
     TableVersion
     {
         requireNonNull(name, "name is null");
         requireNonNull(readVersion, "readVersion is null");
     }
 
+    /** The same version, of which the planner uses nothing that it learnt more than so many milliseconds ago. */
+    TableVersion withMaxAge(long millis)
+    {
+        return new TableVersion(name, readVersion + MAX_AGE + millis);
+    }
+
     @Override
     public String toString()
     {
-        return readVersion.isEmpty() ? name.toString() : name + " at " + readVersion;
+        String version = readVersion.split(MAX_AGE, 2)[0];
+        return version.isEmpty() ? name.toString() : name + " at " + version;
     }
 }

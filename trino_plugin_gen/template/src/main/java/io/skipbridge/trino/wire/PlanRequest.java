@@ -44,9 +44,10 @@ public record PlanRequest(
             String predicate,
             List<String> projectedColumns,
             OptionalLong limit,
-            Map<String, String> options)
+            Map<String, String> options,
+            String readVersion)
     {
-        this(schemaName, tableName, queryId, engineVersion, predicate, projectedColumns, limit, options, List.of(), false, "", "", List.of(), 0);
+        this(schemaName, tableName, queryId, engineVersion, predicate, projectedColumns, limit, options, List.of(), false, readVersion, "", List.of(), 0);
     }
 
     /** Options of a scan that reads UTC timestamps in this zone, of a table that was analysed with these columns. */

@@ -86,7 +86,7 @@ class TestTableChangesFunction
 
     private static TableFunctionAnalysis analyze(Map<String, Argument> arguments, ConnectorAccessControl rights)
     {
-        BridgeMetadata metadata = new BridgeMetadata(null, null, "UTC")
+        BridgeMetadata metadata = new BridgeMetadata(null, null, "UTC", _ -> OptionalLong.empty())
         {
             @Override
             TableChanges changes(ConnectorSession session, TableVersion version)

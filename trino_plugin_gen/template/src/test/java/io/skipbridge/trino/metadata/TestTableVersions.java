@@ -32,6 +32,15 @@ class TestTableVersions
     private static final TimeZoneKey ZONE = TimeZoneKey.getTimeZoneKey("Europe/Warsaw");
 
     @Test
+    void testAnAgeIsTheLastOfTheFlagsAndNotShown()
+    {
+        TableVersion version = TableVersions.newest(session(true, TABLE + ":3"), TABLE).withMaxAge(20);
+        assertEquals(";read_optimized;segments=3;max_age=20", version.readVersion());
+        assertEquals(TABLE + " at ;read_optimized;segments=3", version.toString());
+        assertEquals(TABLE.toString(), TableVersions.newest(session(), TABLE).withMaxAge(0).toString());
+    }
+
+    @Test
     void namesVersions()
     {
         assertEquals("version:17", read(PointerType.TARGET_ID, BIGINT, 17L));

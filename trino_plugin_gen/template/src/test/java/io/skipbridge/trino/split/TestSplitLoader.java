@@ -50,7 +50,7 @@ class TestSplitLoader
         door = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
         Thread.ofVirtual().start(this::listen);
         SplitQueue queue = new SplitQueue(10, SplitPlacement.ANYWHERE);
-        PlanRequest request = new PlanRequest("db", "t", "q", "476", "", List.of(), OptionalLong.empty(), Map.of());
+        PlanRequest request = new PlanRequest("db", "t", "q", "476", "", List.of(), OptionalLong.empty(), Map.of(), "");
         try (Planners planners = new Planners(List.of(new PlannerAddress("127.0.0.1", door.getLocalPort())), Duration.ofSeconds(30))) {
             SplitLoader loader = new SplitLoader(planners, types(), new ScanRequest(request, "", Optional.empty(), List.of()), null, queue);
             Thread thread = Thread.ofVirtual().start(loader);
@@ -75,7 +75,7 @@ class TestSplitLoader
         open.countDown();
         Thread.ofVirtual().start(this::listen);
         SplitQueue full = new SplitQueue(0, SplitPlacement.ANYWHERE);
-        PlanRequest request = new PlanRequest("db", "t", "q", "476", "", List.of(), OptionalLong.empty(), Map.of());
+        PlanRequest request = new PlanRequest("db", "t", "q", "476", "", List.of(), OptionalLong.empty(), Map.of(), "");
         try (Planners planners = new Planners(List.of(new PlannerAddress("127.0.0.1", door.getLocalPort())), Duration.ofSeconds(30))) {
             SplitLoader loader = new SplitLoader(planners, types(), new ScanRequest(request, "", Optional.empty(), List.of()), null, full, Duration.ofMillis(10));
             Thread thread = Thread.ofVirtual().start(loader);
