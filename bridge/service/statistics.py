@@ -40,11 +40,10 @@ class Estimates:
         self._pool = pool
         self._catalog = HeldStatistics(asking, catalog)
         self._kept: BoundedCache[
-            tuple[TableName, ReadVersion, BoundExpression, IndexView, CatalogStatistics],
-            Future[Estimate],
+            tuple[TableName, str, BoundExpression, IndexView, CatalogStatistics], Future[Estimate]
         ] = BoundedCache(_MAX_KEPT)
         self._whole: BoundedCache[
-            tuple[TableName, ReadVersion], tuple[IndexView, CatalogStatistics, Estimate]
+            tuple[TableName, str], tuple[IndexView, CatalogStatistics, Estimate]
         ] = BoundedCache(_MAX_TABLES)
 
     def expect(self, table: CatalogTable, view: IndexView) -> None:
@@ -67,7 +66,7 @@ class Estimates:
 
     def _begun(self, plan: ScanPlan) -> tuple[Future[Estimate], CatalogStatistics]:
         held = self._catalog.of(plan.table, plan.view)
-        key = (plan.table.name, plan.request.read.version, plan.context.predicate, plan.view, held)
+        key = (plan.table.name, str(plan.request.read), plan.context.predicate, plan.view, held)
         with self._kept.lock:
             future = self._kept.get(key)
             if future is None or (future.done() and future.exception() is not None):
@@ -82,12 +81,12 @@ class Estimates:
 
     def _keep_whole(self, plan: ScanPlan, held: CatalogStatistics, found: Estimate) -> None:
         if isinstance(plan.context.predicate, BoundTrue):
-            key = plan.table.name, plan.request.read.version
+            key = plan.table.name, str(plan.request.read)
             self._whole.put(key, (plan.view, held, found))
 
     def at_hand(self, table: CatalogTable, view: IndexView, read: ReadVersion) -> Estimate | None:
         """The estimate of the whole table, if it was made before and nothing has changed."""
-        kept = self._whole.get((table.name, read.version))
+        kept = self._whole.get((table.name, str(read)))
         if kept is None or kept[0] is not view or kept[1] != self._catalog.last_known(table):
             return None
         return kept[2]

@@ -14,7 +14,7 @@ The text form is used on the wire and in handles::
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 
 from bridge.kernel.errors import InvalidRequest
@@ -74,18 +74,13 @@ class ReadVersion:
             logs.
         segments: the segments to read; empty: all.
         max_age: the table's definition, partitions and listings are at most so old, in
-            milliseconds; None: as its freshness allows.
+            milliseconds; None: as its freshness allows. Not shown: it names no version.
     """
 
     point: Point = Newest()
     read_optimized: bool = False
     segments: tuple[str, ...] = ()
     max_age: int | None = None
-
-    @property
-    def version(self) -> ReadVersion:
-        """What is read, however old it may be."""
-        return replace(self, max_age=None)
 
     @property
     def seconds(self) -> float:
@@ -98,8 +93,6 @@ class ReadVersion:
             parts.append("read_optimized")
         if self.segments:
             parts.append(f"segments={','.join(self.segments)}")
-        if self.max_age is not None:
-            parts.append(f"max_age={self.max_age}")
         return ";".join(parts)
 
 
