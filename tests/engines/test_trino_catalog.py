@@ -399,7 +399,7 @@ def test_a_wrong_property_fails_at_once(
 @pytest.mark.parametrize(
     "more",
     [
-        {"hive.recursive-directories": "false"},
+        {"hive.recursive-directories": "true"},
         {"hive.s3-glacier-filter": "READ_NON_GLACIER"},
         {"hive.orc.read-legacy-short-zone-id": "true"},
         {"parquet.ignore-statistics": "true"},
@@ -414,6 +414,29 @@ def test_a_property_that_only_hives_reader_honours_sends_all_to_it(
         assert catalogs.side(f"SELECT * FROM {table}", "flat") == "hive"
     finally:
         catalogs.hive("DROP CATALOG flat")
+
+
+@pytest.mark.parametrize(("recursive", "side"), [("true", "hive"), ("false", "native")])
+def test_subdirectories_are_read_as_the_catalog_says(
+    catalogs: Catalogs, tmp_path: Path, recursive: str, side: str
+) -> None:
+    """The planner's own setting of the same meaning is off, as Trino's is unless it is set."""
+    catalogs.hive(
+        f"CREATE TABLE front.deep_{recursive} (a varchar) WITH (format = 'TEXTFILE',"
+        f" external_location = 'file:{tmp_path}')"
+    )
+    (tmp_path / "below").mkdir()
+    (tmp_path / "f").write_text("1\n")
+    (tmp_path / "below" / "f").write_text("2\n")
+    properties = {k: v for k, v in catalogs.properties.items() if k != "connector.name"}
+    _create(catalogs, "deep", {**properties, "hive.recursive-directories": recursive})
+    try:
+        sql = f"SELECT a FROM front.deep_{recursive} ORDER BY a"
+        assert catalogs.side(sql, "deep") == side
+        rows = [["1"], ["2"]] if recursive == "true" else [["1"]]
+        assert ask(catalogs.port, sql, "deep") == rows
+    finally:
+        catalogs.hive("DROP CATALOG deep")
 
 
 def test_without_a_planner_a_query_fails_or_is_hives(catalogs: Catalogs, table: str) -> None:

@@ -36,7 +36,7 @@ record HiveSettings(Optional<String> elsewhere, Optional<String> never, String o
             "hive.hdfs.impersonation.enabled", "false");
     /** Properties under which Hive's reader gives other rows than the native one, unless they have this value. */
     private static final Map<String, String> SAME_ROWS = Map.of(
-            "hive.recursive-directories", "true",
+            "hive.recursive-directories", "false",
             "hive.orc.read-legacy-short-zone-id", "false",
             "hive.s3-glacier-filter", "READ_ALL",
             "hive.s3.storage-class-filter", "READ_ALL");

@@ -27,7 +27,7 @@ class TestHiveSettings
     void testWhatOnlyHivesReaderHonoursGoesToIt()
     {
         for (Map.Entry<String, String> each : Map.of(
-                "hive.recursive-directories", "false",
+                "hive.recursive-directories", "true",
                 "hive.orc.read-legacy-short-zone-id", "true",
                 "hive.s3-glacier-filter", "READ_NON_GLACIER",
                 "hive.s3.storage-class-filter", "READ_NON_GLACIER_AND_RESTORED").entrySet()) {
@@ -35,6 +35,6 @@ class TestHiveSettings
             assertEquals(each.getKey() + " is " + each.getValue(), settings.never().orElseThrow());
             assertEquals(true, settings.elsewhere().isEmpty());
         }
-        assertEquals(true, HiveSettings.parse(Map.of("hive.metastore", " thrift", "hive.metastore.thrift.catalog-name", "hive", "hive.s3-glacier-filter", "read_all")).never().isEmpty());
+        assertEquals(true, HiveSettings.parse(Map.of("hive.metastore", " thrift", "hive.metastore.thrift.catalog-name", "hive", "hive.recursive-directories", "false", "hive.s3-glacier-filter", "read_all")).never().isEmpty());
     }
 }
