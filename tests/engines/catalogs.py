@@ -73,7 +73,14 @@ class Catalogs:
 
 
 @contextmanager
-def running_catalogs(metastore_uri: str, directory: Path) -> Iterator[Catalogs]:
+def running_catalogs(
+    metastore_uri: str, directory: Path, mutants: Mapping[str, Path] | None = None
+) -> Iterator[Catalogs]:
+    """
+    Args:
+        mutants: more plugins by the name of their connector; each has a catalog of that name.
+    """
+    mutants = mutants or {}
     plugins = stock_plugins("hive")
     server = plugins["hive"].parents[1]
     port = choose_port(0, "planner")
@@ -85,12 +92,22 @@ def running_catalogs(metastore_uri: str, directory: Path) -> Iterator[Catalogs]:
         "hive.orc.time-zone": "UTC",
         "hive.rcfile.time-zone": "UTC",
         "hive.non-managed-table-writes-enabled": "true",
+        # The embedded database of the test's metastore dead-locks under two drops at once.
+        "hive.max-concurrent-metastore-drops": "1",
     }
     front = {**shared, "connector.name": "skipbridge", "skipbridge.planner": f"{LOOPBACK}:{port}"}
     spec = TrinoSpec(
         directory=directory / "trino",
-        catalogs={"front": front, "hive": {**shared, "connector.name": "hive"}},
-        plugins={"skipbridge": built_plugin("476", from_server=server, hive=True), **plugins},
+        catalogs={
+            "front": front,
+            "hive": {**shared, "connector.name": "hive"},
+            **{name: {**front, "connector.name": name} for name in mutants},
+        },
+        plugins={
+            "skipbridge": built_plugin("476", from_server=server, hive=True),
+            **plugins,
+            **mutants,
+        },
         port=0,
         jvm_options=LIGHT_JVM,
     )

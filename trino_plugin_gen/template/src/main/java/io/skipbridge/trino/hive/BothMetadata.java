@@ -10,15 +10,19 @@ import io.trino.plugin.hive.HiveColumnHandle;
 import io.trino.plugin.hive.HiveTableHandle;
 import io.trino.spi.TrinoException;
 import io.trino.spi.connector.ColumnHandle;
+import io.trino.spi.connector.ColumnMetadata;
 import io.trino.spi.connector.ConnectorMetadata;
 import io.trino.spi.connector.ConnectorSession;
 import io.trino.spi.connector.ConnectorTableHandle;
 import io.trino.spi.connector.ConnectorTableMetadata;
 import io.trino.spi.connector.ConnectorTableVersion;
+import io.trino.spi.connector.Constraint;
+import io.trino.spi.connector.ConstraintApplicationResult;
 import io.trino.spi.connector.JoinApplicationResult;
 import io.trino.spi.connector.JoinCondition;
 import io.trino.spi.connector.JoinStatistics;
 import io.trino.spi.connector.JoinType;
+import io.trino.spi.connector.ProjectionApplicationResult;
 import io.trino.spi.connector.SchemaTableName;
 import io.trino.spi.connector.SystemTable;
 import io.trino.spi.connector.TableFunctionApplicationResult;
@@ -32,11 +36,13 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 
 import static io.skipbridge.trino.BridgeErrorCode.OPERATION_BLOCKED;
 import static io.trino.spi.StandardErrorCode.UNSUPPORTED_TABLE_TYPE;
@@ -60,6 +66,7 @@ public final class BothMetadata
     private final ConnectorMetadata hive;
     private final HiveTables tables;
     private final Set<SchemaTableName> changed;
+    private final Set<SchemaTableName> executed = ConcurrentHashMap.newKeySet();
     private volatile Optional<String> away = Optional.empty();
 
     private BothMetadata(String catalog, HiveSettings settings, BridgeMetadata bridge, ConnectorMetadata hive, Set<SchemaTableName> changed)
@@ -132,25 +139,33 @@ public final class BothMetadata
         Optional<BridgeTableHandle> table = Arrays.stream(arguments).filter(BridgeTableHandle.class::isInstance).map(BridgeTableHandle.class::cast).findFirst();
         boolean change = rule.equals(Optional.of(MetadataRule.CHANGE));
         if (table.isEmpty()) {
-            if (change || rule.equals(Optional.of(MetadataRule.CHANGE_BY_NAME))) {
-                Arrays.stream(arguments).forEach(this::addChange);
-            }
-            return method.invoke(hive, arguments);
+            return change || rule.equals(Optional.of(MetadataRule.CHANGE_BY_NAME)) ? change(method, arguments, arguments) : method.invoke(hive, arguments);
         }
         ConnectorSession session = (ConnectorSession) arguments[0];
         if (rule.equals(Optional.of(MetadataRule.READ)) || !bridge.ofDirectories(session, table.get())) {
             return method.invoke(bridge, arguments);
         }
         if (change || rule.equals(Optional.of(MetadataRule.CONVERT))) {
-            Object[] converted = convert(session, table.get(), arguments);
-            if (change) {
-                Arrays.stream(arguments).forEach(this::addChange);
+            if (method.getName().equals("getTableHandleForExecute")) {
+                executed.add(table.get().name());
             }
-            return method.invoke(hive, converted);
+            Object[] converted = convert(session, table.get(), arguments);
+            return change ? change(method, arguments, converted) : method.invoke(hive, converted);
         }
-        String operation = method.getName().equals("getTableHandleForExecute") ? "EXECUTE " + arguments[3] : "UPDATE, DELETE or MERGE";
-        throw new TrinoException(OPERATION_BLOCKED, "%s is not possible on %s while it is read natively (%s). SET SESSION %s.native_reads = false, then run it again".formatted(
-                operation, table.get().name(), method.getName(), catalog));
+        throw new TrinoException(OPERATION_BLOCKED, "%s is not possible on %s while it is read natively. SET SESSION %s.native_reads = false, then run it again".formatted(
+                method.getName(), table.get().name(), catalog));
+    }
+
+    /** What does not begin has changed nothing; what fails later may have. */
+    private Object change(Method method, Object[] arguments, Object[] converted)
+            throws ReflectiveOperationException
+    {
+        if (!method.getName().startsWith("begin")) {
+            Arrays.stream(arguments).forEach(this::addChange);
+        }
+        Object answer = method.invoke(hive, converted);
+        Arrays.stream(arguments).forEach(this::addChange);
+        return answer;
     }
 
     private void addChange(Object argument)
@@ -166,16 +181,16 @@ public final class BothMetadata
 
     private Object[] convert(ConnectorSession session, BridgeTableHandle table, Object[] arguments)
     {
-        HiveTableHandle whole = tables.whole(session, table);
-        return Arrays.stream(arguments).map(argument -> convert(session, whole, argument)).toArray();
+        HiveTableHandle target = tables.target(session, table);
+        return Arrays.stream(arguments).map(argument -> convert(target, argument)).toArray();
     }
 
-    private Object convert(ConnectorSession session, HiveTableHandle table, Object argument)
+    private static Object convert(HiveTableHandle table, Object argument)
     {
         return switch (argument) {
             case BridgeTableHandle _ -> table;
-            case BridgeColumnHandle column -> tables.column(session, table, column);
-            case List<?> list -> list.stream().map(each -> convert(session, table, each)).toList();
+            case BridgeColumnHandle column -> HiveTables.column(table, column);
+            case List<?> list -> list.stream().map(each -> convert(table, each)).toList();
             case null, default -> argument;
         };
     }
@@ -281,6 +296,46 @@ public final class BothMetadata
             return bridge.ofDirectories(session, table) ? hive.getTableMetadata(session, tables.get(session, table)) : bridge.getTableMetadata(session, table);
         }
         return hive.getTableMetadata(session, handle);
+    }
+
+    public ColumnMetadata getColumnMetadata(ConnectorSession session, ConnectorTableHandle handle, ColumnHandle column)
+    {
+        if (handle instanceof BridgeTableHandle table) {
+            return column instanceof BridgeColumnHandle ? bridge.getColumnMetadata(session, table, column) : hive.getColumnMetadata(session, tables.get(session, table), column);
+        }
+        return hive.getColumnMetadata(session, handle, handle instanceof HiveTableHandle table ? HiveTables.column(table, column) : column);
+    }
+
+    /**
+     * For a scan whose table is to be changed Hive answers, and its handle takes the place of the native one. So the statement does what it does in the
+     * hive connector: the filter is in Hive's handle, or remains in the plan and refuses the statement. The scan's columns stay the native ones.
+     */
+    public Optional<ConstraintApplicationResult<ConnectorTableHandle>> applyFilter(ConnectorSession session, ConnectorTableHandle handle, Constraint constraint)
+    {
+        boolean mixed = mixed(handle, constraint.getAssignments().values()) || mixed(handle, constraint.getSummary().getDomains().orElse(Map.of()).keySet());
+        if (handle instanceof BridgeTableHandle table) {
+            return mixed || executed.contains(table.name())
+                    ? tables.filter(session, tables.target(session, table), constraint)
+                    : bridge.applyFilter(session, table, constraint);
+        }
+        return mixed ? tables.filter(session, (HiveTableHandle) handle, constraint) : hive.applyFilter(session, handle, constraint);
+    }
+
+    public Optional<ProjectionApplicationResult<ConnectorTableHandle>> applyProjection(
+            ConnectorSession session,
+            ConnectorTableHandle handle,
+            List<ConnectorExpression> projections,
+            Map<String, ColumnHandle> assignments)
+    {
+        return mixed(handle, assignments.values())
+                ? Optional.empty()
+                : (handle instanceof BridgeTableHandle ? bridge : hive).applyProjection(session, handle, projections, assignments);
+    }
+
+    /** Whether columns of the other side are among a scan's: Hive's id of a row in a native scan, or native columns in that which took its place. */
+    private static boolean mixed(ConnectorTableHandle handle, Collection<ColumnHandle> columns)
+    {
+        return columns.stream().anyMatch(column -> column instanceof BridgeColumnHandle != handle instanceof BridgeTableHandle);
     }
 
     /** The planner's, or those of ANALYZE where the planner knows nothing of the columns. */

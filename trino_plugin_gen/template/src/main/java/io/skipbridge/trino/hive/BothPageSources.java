@@ -1,6 +1,6 @@
 package io.skipbridge.trino.hive;
 
-import io.skipbridge.trino.metadata.BridgeTableHandle;
+import io.trino.plugin.hive.HiveTableHandle;
 import io.trino.spi.connector.ColumnHandle;
 import io.trino.spi.connector.ConnectorPageSource;
 import io.trino.spi.connector.ConnectorPageSourceProvider;
@@ -12,7 +12,7 @@ import io.trino.spi.connector.DynamicFilter;
 
 import java.util.List;
 
-/** Page sources of the side that the table's handle belongs to. */
+/** Page sources of the side that the table's handle belongs to. A statement that changes a table scans Hive's handle for native columns. */
 record BothPageSources(ConnectorPageSourceProvider bridge, ConnectorPageSourceProvider hive)
         implements ConnectorPageSourceProvider
 {
@@ -25,6 +25,8 @@ record BothPageSources(ConnectorPageSourceProvider bridge, ConnectorPageSourcePr
             List<ColumnHandle> columns,
             DynamicFilter dynamicFilter)
     {
-        return (table instanceof BridgeTableHandle ? bridge : hive).createPageSource(transaction, session, split, table, columns, dynamicFilter);
+        return table instanceof HiveTableHandle hives
+                ? hive.createPageSource(transaction, session, split, table, columns.stream().map(column -> HiveTables.column(hives, column)).toList(), dynamicFilter)
+                : bridge.createPageSource(transaction, session, split, table, columns, dynamicFilter);
     }
 }

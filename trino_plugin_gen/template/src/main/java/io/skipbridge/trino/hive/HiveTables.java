@@ -17,17 +17,26 @@ import io.trino.spi.connector.SchemaTableName;
 import io.trino.spi.connector.TableNotFoundException;
 import io.trino.spi.predicate.TupleDomain;
 
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 import static io.skipbridge.trino.BridgeErrorCode.OPERATION_BLOCKED;
+import static io.trino.plugin.hive.HiveColumnHandle.fileModifiedTimeColumnHandle;
+import static io.trino.plugin.hive.HiveColumnHandle.fileSizeColumnHandle;
+import static io.trino.plugin.hive.HiveColumnHandle.partitionColumnHandle;
+import static io.trino.plugin.hive.HiveColumnHandle.pathColumnHandle;
+import static java.util.Objects.requireNonNull;
 
 /** Finds Hive's handle of a table that has a native one. Within a transaction Hive's metadata asks the metastore once for each table. */
 final class HiveTables
 {
     private static final String BUCKET = "$bucket";
+    private static final List<HiveColumnHandle> HIDDEN = List.of(pathColumnHandle(), fileSizeColumnHandle(), fileModifiedTimeColumnHandle(), partitionColumnHandle());
 
     private final ConnectorMetadata hive;
 
@@ -61,21 +70,58 @@ final class HiveTables
         return find(session, table.name()).orElseThrow(() -> new TableNotFoundException(table.name()));
     }
 
-    /** The whole table for a statement that changes it. What was pushed down into the native handle has no place in Hive's. */
-    HiveTableHandle whole(ConnectorSession session, BridgeTableHandle table)
+    /** The table for a statement that changes it, under all conditions of the native handle. A condition that Hive's handle cannot hold is an error. */
+    HiveTableHandle target(ConnectorSession session, BridgeTableHandle table)
     {
-        if (!table.pure()) {
-            throw new TrinoException(OPERATION_BLOCKED, "A scan of %s is no target of a statement: %s".formatted(table.name(), table));
+        HiveTableHandle whole = get(session, table);
+        if (table.ofDomains() && table.predicate().isAll()) {
+            return whole;
         }
-        return get(session, table);
+        return Optional.of(new Constraint(table.predicate().transformKeys(column -> column(whole, column))))
+                .filter(_ -> table.ofDomains())
+                .flatMap(constraint -> hive.applyFilter(session, whole, constraint))
+                .filter(result -> result.getRemainingFilter().isAll())
+                .map(result -> (HiveTableHandle) result.getHandle())
+                .orElseThrow(() -> new TrinoException(OPERATION_BLOCKED, "A scan of %s is no target of a statement: %s".formatted(table.name(), table)));
     }
 
-    ColumnHandle column(ConnectorSession session, ConnectorTableHandle table, BridgeColumnHandle column)
+    /** Hive's own answer to a filter, for a scan that keeps its native columns. */
+    Optional<ConstraintApplicationResult<ConnectorTableHandle>> filter(ConnectorSession session, HiveTableHandle table, Constraint constraint)
     {
-        if (!(hive.getColumnHandles(session, table).get(column.name()) instanceof HiveColumnHandle found) || !found.getType().equals(column.type())) {
-            throw new TrinoException(OPERATION_BLOCKED, "Column %s is another one in the metastore now. Run the statement again".formatted(column));
+        Map<ColumnHandle, ColumnHandle> natives = new HashMap<>();
+        constraint.getSummary().getDomains().orElse(Map.of()).keySet().forEach(column -> natives.put(column(table, column), column));
+        constraint.getPredicateColumns().orElse(Set.of()).forEach(column -> natives.put(column(table, column), column));
+        TupleDomain<ColumnHandle> summary = constraint.getSummary().transformKeys(column -> column(table, column));
+        Map<String, ColumnHandle> assignments = new HashMap<>(constraint.getAssignments());
+        assignments.replaceAll((_, column) -> column(table, column));
+        Constraint converted = constraint.predicate()
+                .map(predicate -> new Constraint(
+                        summary,
+                        constraint.getExpression(),
+                        assignments,
+                        values -> predicate.test(values.entrySet().stream()
+                                .filter(value -> natives.containsKey(value.getKey()))
+                                .collect(Collectors.toMap(value -> natives.get(value.getKey()), Map.Entry::getValue))),
+                        constraint.getPredicateColumns().orElseThrow().stream().map(column -> column(table, column)).collect(Collectors.toSet())))
+                .orElseGet(() -> new Constraint(summary, constraint.getExpression(), assignments));
+        return hive.applyFilter(session, table, converted).map(result -> new ConstraintApplicationResult<>(
+                result.getHandle(),
+                result.getRemainingFilter().transformKeys(column -> requireNonNull(natives.get(column), "column is unknown")),
+                result.getRemainingExpression().orElseGet(constraint::getExpression),
+                result.isPrecalculateStatistics()));
+    }
+
+    /** Hive's column of a native one; Hive's own as they are. No metastore is asked, so that a worker may call it. */
+    static ColumnHandle column(HiveTableHandle table, ColumnHandle column)
+    {
+        if (!(column instanceof BridgeColumnHandle own)) {
+            return column;
         }
-        return found;
+        return Stream.of(table.getDataColumns(), table.getPartitionColumns(), HIDDEN)
+                .flatMap(List::stream)
+                .filter(hives -> hives.getName().equals(own.name()) && hives.getType().equals(own.type()))
+                .findFirst()
+                .orElseThrow(() -> new TrinoException(OPERATION_BLOCKED, "Column %s is another one in the metastore now. Run the statement again".formatted(own)));
     }
 
     /** The table with the scan's conditions on partition keys, for estimates alone. */

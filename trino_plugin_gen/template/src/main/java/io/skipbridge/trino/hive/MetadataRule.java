@@ -12,7 +12,7 @@ enum MetadataRule
     OWN,
     /** The side of the table's handle answers. */
     READ,
-    /** Hive answers; a native handle is converted to Hive's. */
+    /** Hive answers; a native handle is converted to Hive's, with all its conditions. */
     CONVERT,
     /** As CONVERT, and the tables that are named have changed. */
     CHANGE,
@@ -26,15 +26,16 @@ enum MetadataRule
     private static final Map<String, MetadataRule> RULES = new HashMap<>();
 
     static {
-        put(OWN, "getTableHandle", "getSystemTable", "getTableMetadata", "getTableStatistics", "applyTableFunction", "applyJoin", "dropSchema");
-        put(READ, "applyAggregation", "applyFilter", "applyLimit", "applyPartitioning", "applyProjection", "applySample", "applyTableScanRedirect", "applyTopN",
-                "allowSplittingReadIntoMultipleSubQueries", "getColumnHandles", "getColumnMetadata", "getInfo", "getTableName", "getTableProperties", "getTableSchema",
+        put(OWN, "getTableHandle", "getSystemTable", "getTableMetadata", "getColumnMetadata", "getTableStatistics", "applyTableFunction", "applyFilter", "applyProjection",
+                "applyJoin", "dropSchema");
+        put(READ, "applyAggregation", "applyLimit", "applyPartitioning", "applySample", "applyTableScanRedirect", "applyTopN",
+                "allowSplittingReadIntoMultipleSubQueries", "getColumnHandles", "getInfo", "getTableName", "getTableProperties", "getTableSchema",
                 "resolveIndex", "validateScan");
-        put(CONVERT, "getInsertLayout", "getInsertWriterScalingOptions", "getStatisticsCollectionMetadata", "beginStatisticsCollection", "finishStatisticsCollection");
-        put(CHANGE, "addColumn", "addField", "beginInsert", "dropColumn", "dropField", "dropNotNullConstraint", "dropTable", "renameColumn", "renameField", "renameTable",
-                "setColumnComment", "setColumnType", "setFieldType", "setTableComment", "setTableProperties", "truncateTable");
-        put(REFUSE, "applyDelete", "applyUpdate", "beginMerge", "beginTableExecute", "executeDelete", "executeUpdate", "getMergeRowIdColumnHandle", "getRowChangeParadigm",
-                "getTableHandleForExecute", "getUpdateLayout", "beginRefreshMaterializedView", "finishRefreshMaterializedView");
+        put(CONVERT, "getInsertLayout", "getInsertWriterScalingOptions", "getStatisticsCollectionMetadata", "beginStatisticsCollection", "finishStatisticsCollection",
+                "applyDelete", "applyUpdate", "getMergeRowIdColumnHandle", "getRowChangeParadigm", "getTableHandleForExecute", "getUpdateLayout");
+        put(CHANGE, "addColumn", "addField", "beginInsert", "beginMerge", "beginTableExecute", "executeDelete", "executeUpdate", "dropColumn", "dropField",
+                "dropNotNullConstraint", "dropTable", "renameColumn", "renameField", "renameTable", "setColumnComment", "setColumnType", "setFieldType", "setTableComment", "setTableProperties", "truncateTable");
+        put(REFUSE, "beginRefreshMaterializedView", "finishRefreshMaterializedView");
         put(CHANGE_BY_NAME, "beginCreateTable", "createTable");
         put(HIVE, "schemaExists", "listSchemaNames", "getSchemaProperties", "getSchemaOwner", "createSchema", "renameSchema", "setSchemaAuthorization",
                 "listTables", "getRelationTypes", "listTableColumns", "streamTableColumns", "streamRelationColumns", "streamRelationComments", "redirectTable",

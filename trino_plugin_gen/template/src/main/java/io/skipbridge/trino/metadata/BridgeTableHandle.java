@@ -105,10 +105,10 @@ public record BridgeTableHandle(
         return unenforcedConstraint.isAll() && (enforced || filter.isAll());
     }
 
-    /** Whether nothing was pushed down. */
-    public boolean pure()
+    /** Whether only conditions on single columns narrow the scan. */
+    public boolean ofDomains()
     {
-        return filter.isAll() && unenforcedConstraint.isAll() && !reduced() && columns.isEmpty();
+        return !reduced() && filter.conjuncts().isEmpty() && unenforcedConstraint.conjuncts().isEmpty();
     }
 
     /** Whether a limit or an aggregation was pushed down. */
