@@ -126,7 +126,7 @@ def test_a_query_after_the_statement_sees_it(copies: Copies) -> None:
         assert catalogs.front(count) == [[24, 100]]
         catalogs.front(f"ALTER TABLE {pair.ours} EXECUTE optimize", **OPTIMIZE)
         assert catalogs.front(count) == [[24, 100]]
-        assert catalogs.side(f"SELECT * FROM {pair.ours}") == "hive"
+        assert catalogs.side(f"SELECT * FROM {pair.ours}") == "native"
 
 
 def test_what_fails_half_way_leaves_what_the_hive_connector_leaves(copies: Copies) -> None:
