@@ -5,7 +5,6 @@ import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.skipbridge.trino.metadata.BridgeMetadata;
 import io.skipbridge.trino.metadata.BridgeTableHandle;
 import io.skipbridge.trino.metadata.MissingEntity;
-import io.skipbridge.trino.wire.BridgeFailure;
 import io.trino.plugin.hive.HiveColumnHandle;
 import io.trino.plugin.hive.HiveTableHandle;
 import io.trino.spi.TrinoException;
@@ -228,7 +227,7 @@ public final class BothMetadata
         catch (TrinoException e) {
             boolean refused = MissingEntity.refused(e);
             if (!versioned && (MissingEntity.kind(e) || ((refused || HiveSettings.readsWithoutPlanner(session)) && known(session, hiveTable)))) {
-                String told = e.getCause() instanceof BridgeFailure failure ? failure.getMessage() : e.getMessage();
+                String told = MissingEntity.sentence(e);
                 if (!refused) {
                     away = Optional.of(told);
                 }

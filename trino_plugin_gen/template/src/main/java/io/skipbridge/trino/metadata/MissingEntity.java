@@ -35,6 +35,12 @@ public final class MissingEntity
         return exception.getCause() instanceof BridgeFailure failure && failure.code().equals("UNSUPPORTED_TABLE");
     }
 
+    /** What is wrong, without the remedy. */
+    public static String sentence(TrinoException exception)
+    {
+        return exception.getCause() instanceof BridgeFailure failure ? failure.getMessage() : exception.getMessage();
+    }
+
     static boolean table(TrinoException exception)
     {
         return schema(exception) || (exception.getCause() instanceof BridgeFailure failure && failure.code().equals("TABLE_NOT_FOUND"));
