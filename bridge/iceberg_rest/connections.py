@@ -8,6 +8,7 @@ of a request and for a client that reads no more, and beyond its limit it refuse
 from __future__ import annotations
 
 import asyncio
+import itertools
 import resource
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ _SHARE = 4
 """Of the descriptors: the Thrift port has as many, and plans need some as well."""
 _LARGE = 64 << 10
 """Bytes from which a connection counts among those that hold memory."""
+_moves = itertools.count()
+"""A clock may stand still while clients come."""
 
 
 def _most() -> int:
@@ -58,7 +61,7 @@ class Connection(H11Protocol):
         return type(cls.__name__, (cls,), {"limits": limits})
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._moved = self.loop.time()
+        self._moved = next(_moves)
         self._half_read = 0
         self._unsent = 0
         super().connection_made(transport)
@@ -67,7 +70,7 @@ class Connection(H11Protocol):
             transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        self._moved = self.loop.time()
+        self._moved = next(_moves)
         self.conn.receive_data(data)
         self.handle_events()
         self._half_read = self._half_read + len(data) if self._awaits_client else 0
@@ -78,7 +81,7 @@ class Connection(H11Protocol):
         self._make_room()
 
     def on_response_complete(self) -> None:
-        self._moved = self.loop.time()
+        self._moved = next(_moves)
         self._half_read = self._unsent = 0
         super().on_response_complete()
         if self.timeout_keep_alive_task is None and self._awaits_client:  # uvicorn closes it

@@ -122,14 +122,21 @@ def test_the_head_of_a_request_must_come_in_time(lake: Lake, clients: ExitStack)
         assert b" 504 " in slow.recv(100)
 
 
-def test_a_client_that_reads_no_more_is_ended(lake: Lake, clients: ExitStack) -> None:
+@pytest.mark.parametrize("more", ["", "Connection: close\r\n"])
+def test_a_client_that_reads_no_more_is_ended(
+    lake: Lake, clients: ExitStack, more: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whether the connection would be kept or not."""
-    with open_door(lake, connections=ConnectionLimits(seconds=1)) as door:
-        for number, more in enumerate(("", "Connection: close\r\n")):
-            deaf = connect(door, clients, window=1 << 12)
+    with open_door(lake) as door:
+        deaf = connect(door, clients, window=1 << 12)
+        with door.all_busy():
             deaf.sendall(head(len(LARGE), more=more) + LARGE)
-            until(lambda n=number: len(door.planned) > n)
-            until(lambda: not door.connections)
+            until(lambda: door.pool._work_queue.qsize() == 1)
+            (connection,) = door.connections
+            monkeypatch.setattr(type(connection), "limits", SOON)
+            connection.timeout_keep_alive = 0
+        until(lambda: not door.connections)
+        assert len(door.planned) == 1
 
 
 def test_requests_that_are_half_sent_hold_bounded_memory(lake: Lake, clients: ExitStack) -> None:
@@ -174,17 +181,17 @@ def test_a_body_beyond_the_limit_is_not_read(lake: Lake, clients: ExitStack) -> 
         b"\x16\x03\x01\x02\x00\x01\x00",
         b"GET / HTTP/1.1\r\n\r\n",
         b"GET " + b"/" * 100_000 + b" HTTP/1.1\r\n",
-        b"GET / HTTP/9.9\r\nHost: 127.0.0.1\r\n\r\n",
+        b"GET / HTTP/9.9\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n",
         head(10**12).replace(b"1000000000000", b"9" * 5000),
         head(5).replace(b"Content-Length: 5", b"Content-Length: 5\r\nContent-Length: 6"),
         b"GET /v1/config HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\n"
-        b"Connection: Upgrade\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13\r\n\r\n",
+        b"Connection: Upgrade, close\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13\r\n\r\n",
     ],
 )
 def test_what_is_no_request_ends_its_connection_alone(
     lake: Lake, clients: ExitStack, sent: bytes
 ) -> None:
-    with open_door(lake, connections=ConnectionLimits(seconds=1)) as door:
+    with open_door(lake) as door:
         client = connect(door, clients)
         client.sendall(sent)
         while not is_ended(client):
