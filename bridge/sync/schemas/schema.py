@@ -251,7 +251,8 @@ class FileSchemas:
         """What is told of a new table if no file could be read."""
         if self.alike is not None:
             return self.alike
-        reason = self.unreadable[0][1] if self.unreadable else "all files are gone"
+        rest = "its files have no columns" if self.files else "all files are gone"
+        reason = self.unreadable[0][1] if self.unreadable else rest
         return TableNotFound(
             f"no readable file below {root}: {reason}",
             "give the directory that holds the data; name its format: --format",

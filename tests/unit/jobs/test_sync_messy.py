@@ -18,6 +18,7 @@ from bridge.kernel.errors import (
     FileCorrupt,
     InvalidRequest,
     SchemaConflict,
+    TableNotFound,
     all_errors,
 )
 from bridge.storage.local_disk.local import LocalStorage
@@ -143,6 +144,12 @@ def test_types_that_have_no_common_one_are_told_alike(tmp_path: Path) -> None:
     told = refused.value.message
     assert "is bigint in" in told and "a.parquet and string in" in told and "b.parquet" in told
     assert "two tables" in refused.value.hint and str(refused.value) in explain(tmp_path / "t")
+
+
+def test_files_without_columns_are_not_gone(tmp_path: Path) -> None:
+    write(tmp_path / "t" / "a.parquet", pa.table({"n": [1]}).select([]))
+    with pytest.raises(TableNotFound, match="its files have no columns"):
+        sync(tmp_path / "t")
 
 
 def test_subdirectories_name_the_setting(tmp_path: Path) -> None:
