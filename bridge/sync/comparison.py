@@ -574,7 +574,7 @@ class Comparison:
         if plan.table is None:
             keys = ", ".join(f"{k.name} {k.type}" for k in plan.stored.keys)
             lines = [f"+ table {self._request.name}" + (f", partitioned by {keys}" if keys else "")]
-            lines += plan.files.notes
+            lines += [*plan.files.notes, *plan.stored.notes]
         else:
             lines, properties = [], plan.table.properties
             if (

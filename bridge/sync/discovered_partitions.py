@@ -68,6 +68,14 @@ class DiscoveredPartitions:
     directories: Discovered = field(default_factory=lambda: Discovered("", SCHEMA.empty_table()))
     links: frozenset[str] = frozenset()
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is told of a new table: sync alone has seen the setting that reads its files."""
+        paths = self.directories.paths
+        if all(p.directory == paths[p.row] and not p.more for p in self.partitions.values()):
+            return ()
+        return ("~ files in subdirectories: every command and `serve` need planner.recursive, too",)
+
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryContext:

@@ -157,7 +157,9 @@ def test_subdirectories_name_the_setting(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest) as refused:
         sync(tmp_path / "deep")
     assert "planner.recursive" in str(refused.value)
-    assert sync(tmp_path / "deep", recursive=True).outcome == "synced"
+    deep = sync(tmp_path / "deep", recursive=True)
+    assert deep.outcome == "synced"
+    assert any("`serve` need planner.recursive" in line for line in table_changes(deep))
 
     write(tmp_path / "keyed" / "p=1" / "x.parquet", pa.table({"n": [1]}))
     write(tmp_path / "keyed" / "p=1" / "more" / "y.parquet", pa.table({"n": [1]}))
@@ -165,7 +167,11 @@ def test_subdirectories_name_the_setting(tmp_path: Path) -> None:
     told = dict(sync(tmp_path / "keyed").unparsable)
     assert "subdirectories of p=1: set planner.recursive" in told["p=1/more"]
     assert "recursive" not in told["odd"]
-    assert "p=1/more" not in dict(sync(tmp_path / "keyed", recursive=True).unparsable)
+    keyed = sync(tmp_path / "keyed", recursive=True)
+    assert "p=1/more" not in dict(keyed.unparsable)
+    assert any("`serve` need planner.recursive" in line for line in table_changes(keyed))
+    write(tmp_path / "flat" / "p=1" / "x.parquet", pa.table({"n": [1]}))
+    assert "recursive" not in str(sync(tmp_path / "flat", recursive=True).table_changes)
 
 
 @pytest.mark.parametrize(
