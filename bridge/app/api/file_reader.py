@@ -126,7 +126,7 @@ def _doubt(column: Column, never: bool, missing: bool) -> str:
         never: of no file of this declaration. missing: they were not read.
     """
     if never:
-        return f"no {column.type} is read here from files whose meaning the table declares"
+        return f"stored as it is there, under {column.type}, only engines read it"
     if missing:
         return f"one of them does not fit {column.type}, which engines cut, round or refuse"
     return f"a number is rounded to {column.type} in more than one way"

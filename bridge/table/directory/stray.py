@@ -59,7 +59,8 @@ def stray(storage: Storage, uri: str, size: int, *, read: bool = True) -> Stray:
     what = what_is(head, uri)
     if what.startswith("a damaged"):
         return Stray(uri, what, "restore it or write it again", read)
-    return Stray(uri, what, _OWN if what in _KINDS else "move it out of the table", read)
+    own = what in _KINDS and what != "text"  # a README
+    return Stray(uri, what, _OWN if own else "move it out of the table", read)
 
 
 def what_is(head: bytes, uri: str) -> str:

@@ -54,6 +54,7 @@ def test_27_one_file_blocks_nothing_and_is_named(
     found.table(found.name)
     assert found.strays == (told,) and not caplog.text  # a session is told once
     assert "remove" not in told.remedy
+    assert ("a table of its own" in told.remedy) is (name in ("a.csv", "a.json", "a.avro"))
 
 
 def test_columns_that_differ_only_in_case_are_no_damage(tmp_path: Path) -> None:
