@@ -528,6 +528,8 @@ def _nearest(name: str, known: Sequence[str], prefix: str = "") -> str:
     near = difflib.get_close_matches(name.lower(), known, n=3)
     if near:
         return "did you mean " + " or ".join(prefix + n for n in near) + "?"
+    if not known and prefix:
+        return f"the schema {prefix[:-1]} has no table: write SCHEMA.TABLE for another's"
     if not known:
         return "there are none"
     shown = ", ".join(prefix + n for n in known[:10])

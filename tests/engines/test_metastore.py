@@ -174,6 +174,10 @@ def test_many_who_make_one_table_at_once(shop: Shop) -> None:
 
 def test_unknown_names_come_with_the_nearest(shop: Shop) -> None:
     client = shop.client
+    with pytest.raises(
+        TableNotFound, match=rf"schema {shop.name} has no table: write SCHEMA\.TABLE"
+    ):
+        client.get_table(shop.name, "orders")
     table = shop.table("orders", "p")
     calls: list[Callable[[], object]] = [
         lambda: client.get_table(shop.name, "ordrs"),

@@ -265,3 +265,10 @@ def test_what_cannot_be_read_names_its_file(stack: Stack, tmp_path: Path) -> Non
     registered(stack, "avro_mismatch", tmp_path, "id string", literal)
     with pytest.raises(Exception, match=r"TYPE_MISMATCH|id.*is varchar in the table"):
         stack.query("SELECT id FROM laws.avro_mismatch")
+    # The file is sound: it is not to be restored.
+    letters = [{"name": "e", "type": {"type": "enum", "name": "letter", "symbols": ["a", "b"]}}]
+    (tmp_path / "enum").mkdir()
+    write(tmp_path / "enum" / "a.avro", letters, [{"e": "b"}])
+    registered(stack, "avro_enum", tmp_path / "enum", "e string", {})
+    with pytest.raises(Exception, match=r"TYPE_MISMATCH.*a\.avro|a\.avro.*column's type"):
+        stack.query("SELECT e FROM laws.avro_enum")

@@ -2,6 +2,7 @@ package io.skipbridge.trino.read.file;
 
 import io.skipbridge.trino.BridgeErrorCode;
 import io.skipbridge.trino.read.storage.ReadableFile;
+import io.trino.hive.formats.avro.AvroTypeException;
 import io.trino.parquet.ParquetCorruptionException;
 import io.trino.spi.TrinoException;
 
@@ -25,13 +26,14 @@ public final class ReadFailure
         if (problem instanceof TrinoException e && e.getErrorCode().equals(INVALID_CAST_ARGUMENT.toErrorCode())) {
             return otherType(path, e.getMessage(), e);
         }
-            return of(problem, path, "Parquet", e -> e instanceof ParquetCorruptionException || fromDecoder(e));
+        return of(problem, path, "Parquet", e -> e instanceof ParquetCorruptionException || fromDecoder(e));
     }
 
     /** @param damaged whether an exception says that the bytes are not of the format; else it is one of the storage */
     public static RuntimeException of(Throwable problem, String path, String format, Predicate<IOException> damaged)
     {
         return switch (problem) {
+            case Exception e when avroType(e) instanceof AvroTypeException cause -> otherType(path, cause.getMessage(), e);
             case TrinoException e when e.getErrorCode().equals(NOT_SUPPORTED.toErrorCode()) && e.getMessage().toLowerCase(Locale.ENGLISH).contains("column") ->
                     new TrinoException(BridgeErrorCode.TYPE_MISMATCH, "%s: %s".formatted(path, e.getMessage()), e);
             case TrinoException e when e.getErrorCode().equals(GENERIC_INTERNAL_ERROR.toErrorCode()) && e.getCause() instanceof IOException cause -> of(cause, path, format, damaged);
@@ -52,6 +54,12 @@ public final class ReadFailure
                 BridgeErrorCode.TYPE_MISMATCH,
                 "%s cannot be read: a value is not one of the column's type in the table: %s. Declare a type that holds it, or write the file again".formatted(place, reason),
                 problem);
+    }
+
+    /** What Avro's decoder says of a type that is not the column's; null if it does not. */
+    private static Throwable avroType(Throwable problem)
+    {
+        return problem == null || problem instanceof AvroTypeException ? problem : avroType(problem.getCause());
     }
 
     private static String damage(String path, String format, String reason)
