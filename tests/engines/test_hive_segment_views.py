@@ -156,7 +156,7 @@ class Read:
 class World:
     def __init__(self, hive: HookedHive, root: Path) -> None:
         self.hive, self.root = hive, root
-        self._oracle: dict[str, list[str]] = {}
+        self._oracle: dict[tuple[str, ...], list[str]] = {}
         self.config = Config({"metastore.uri": Setting(hive.metastore_uri, "test")})
 
     def table(self, name: str, format: str, **more: Any) -> str:
@@ -208,12 +208,13 @@ class World:
         Args:
             kept: the table does not change: a query is asked once for the rows of the facts.
         """
-        if not kept or sql not in self._oracle:
+        key = (sql, *sorted(settings.values()))  # MapReduce and Tez compare NaN otherwise
+        if not kept or key not in self._oracle:
             off = self.read(sql, {**settings, PRUNING: "false"})
             assert not off.views
-            self._oracle[sql] = sorted(map(repr, off.rows))
+            self._oracle[key] = sorted(map(repr, off.rows))
         found = self.read(sql, settings)
-        assert sorted(map(repr, found.rows)) == self._oracle[sql], sql
+        assert sorted(map(repr, found.rows)) == self._oracle[key], sql
         return found
 
     def viewed(self, sql: str, settings: dict[str, str] = FETCH) -> list[str]:
@@ -454,13 +455,16 @@ def test_explain_says_what_a_scan_reads(world: World) -> None:
 
     def explained(columns: str, where: str = "", **more: str) -> str:
         rows = world.hive.ask(f"EXPLAIN SELECT {columns} FROM {name}{where}", FETCH | more).rows
-        return "\n".join(str(row[0]) for row in rows)
+        text = "\n".join(str(row[0]) for row in rows)
+        said = re.search(r'skipbridge(?:":"| )([^"\n]*)', text)
+        assert said, text
+        return said[1]
 
     files = world.files_of(name, "hot")
-    assert f"skipbridge {files} files of its segments, of the views hot" in explained("id, s")
+    assert explained("id, s") == f"{files} files of its segments, of the views hot"
     few = explained("id, s", " WHERE id < 5")
-    assert "skipbridge 1 files of its segments, of the views hot" in few
-    assert "skipbridge 6 files of its segments\n" in explained("id, cold") + "\n"
+    assert few == "1 files of its segments, of the views hot"
+    assert explained("id, cold") == "6 files of its segments"
     assert "of the views" not in explained("id, s", **{PRUNING: "false"})
     nobody = explained("id", **{"skipbridge.planner": "127.0.0.1:1"})
-    assert "skipbridge unknown: PLANNER_UNAVAILABLE" in nobody
+    assert nobody.startswith("unknown: PLANNER_UNAVAILABLE")
