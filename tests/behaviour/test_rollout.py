@@ -51,8 +51,9 @@ def test_an_index_comes_and_goes_and_nobody_else_notices(name: str, tmp_path: Pa
                     rows = table.scan().to_arrow()
                     shown = rows.select([c for c in rows.column_names if c[:8] != "_hoodie_"])
                     assert encode_table(shown) == expected
-                    report = table.scan("name = 'zz'").explain()
-                    assert (report.files_kept < report.files_total) == skips
+                report = table.scan("name = 'zz'").explain()
+                # One that was open before may hold its last look at the index for a moment.
+                assert (report.files_kept < report.files_total) == skips
 
         check(False)
         for words, skips in STAGES:

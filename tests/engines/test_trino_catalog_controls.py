@@ -13,10 +13,10 @@ import pytest
 
 import trino_plugin_gen.build as build_module
 from bridge.servers.java import find_jdk
-from bridge.trino.server import stock_plugins
 from tests.engines.catalog_writes import Copies, Draw, Law
 from tests.engines.catalogs import running_catalogs
 from tests.engines.conftest import RunningMetastore
+from tests.support.servers.stock_trino import stock_plugins
 from tests.tiers import seed
 
 pytestmark = pytest.mark.full

@@ -188,7 +188,7 @@ def test_a_column_without_values_is_read_beside_others(tmp_path: Path) -> None:
     second = {"id": [2], "x": [7], "st": pa.array([{"q": [1], "r": 1}], some)}
     pq.write_table(pa.table(first), tmp_path / "a.parquet")
     alone = bridge.connect().table(f"{tmp_path}/").scan().to_arrow()
-    assert alone.to_pylist() == [{"id": 1, "st": {"r": 1}}]
+    assert alone.to_pylist() == [{"id": 1, "x": None, "st": {"r": 1}}]
     pq.write_table(pa.table(second), tmp_path / "b.parquet")
     found = table_of(tmp_path, bloom=["x"])
     rows = [{"id": 1, "x": None, "st": {"q": None, "r": 1}}, second | {"id": 2, "x": 7}]
