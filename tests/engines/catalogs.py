@@ -116,7 +116,7 @@ def running_catalogs(
     try:
         with start_trino(spec) as started:
             running.port = started.port
-            running.hive("CREATE SCHEMA front")
+            running.hive("CREATE SCHEMA IF NOT EXISTS front")
             yield running
     finally:
         running.stop_planner()
