@@ -8,7 +8,7 @@ from bridge.formats.parquet.stored_file import StoredFile, StoredFileReader
 from bridge.kernel.bounded_cache import BoundedCache
 from bridge.kernel.errors import FileChanged, FileCorrupt, FileUnreadable, LimitExceeded
 from bridge.kernel.threads import Threads
-from bridge.storage.port import UNKNOWN_TIME, FileStat, Storage
+from bridge.storage.port import FileStat, Storage, same_state
 
 _MOST_FILES = 500_000
 _AT_ONCE = 64
@@ -61,12 +61,8 @@ class Footers:
             return self._reader.read(self._storage, file)
         except (FileUnreadable, FileCorrupt) as error:
             now = self._storage.stat(file.uri)
-            if now is not None and _is_same(file, now):
+            if now is not None and same_state(file, now):
                 raise
             raise FileChanged(
                 f"{file.uri} has changed since it was listed", "run the query again"
             ) from error
-
-
-def _is_same(listed: FileStat, now: FileStat) -> bool:
-    return listed.size == now.size and listed.modified in (now.modified, UNKNOWN_TIME)

@@ -20,6 +20,7 @@ from bridge.formats.physical_column import PhysicalType
 from bridge.iceberg_rest.expressions import IcebergColumn
 from bridge.kernel.errors import UnsupportedTable
 from bridge.kernel.types import Field, Kind, Type
+from bridge.table.hive_properties import BY_PLACE, is_by_place
 from bridge.table.hudi.schema.avro_schema import META_COLUMNS
 from bridge.table.model import CatalogTable
 from bridge.table.registry import DIRECTORY
@@ -32,7 +33,6 @@ _OWN = {
     "hudi": [StoredColumn((name,), PhysicalType("BYTE_ARRAY", "string")) for name in META_COLUMNS]
 }
 """Columns that all files of a table format have: PyIceberg must know their names."""
-_BY_POSITION = "parquet.column.index.access"
 _MOST_KEYS = 6
 """Each key doubles the specs: one for every set of keys that are NULL."""
 _RESERVED = (
@@ -202,8 +202,8 @@ def _refuse_table(table: CatalogTable) -> None:
         )
     if table.table_format == DIRECTORY and table.format != "parquet":
         raise _refusal(table, f"its files are {table.format}", "read it with Trino or Hive")
-    if table.properties.get(_BY_POSITION, "").lower() == "true":
-        raise _refusal(table, f"Hive finds its columns by their places ({_BY_POSITION})")
+    if is_by_place(table.properties, "parquet"):
+        raise _refusal(table, f"Hive finds its columns by their places ({BY_PLACE['parquet']})")
     if len(table.partition_keys) > _MOST_KEYS:
         raise _refusal(table, f"it has {len(table.partition_keys)} keys, {_MOST_KEYS} are the most")
     for key in table.partition_keys:

@@ -108,7 +108,7 @@ class HiveCatalog:
         serde = (found.sd.serdeInfo and found.sd.serdeInfo.parameters) or {}
         if kind == DIRECTORY:
             refuse_unsupported(found, read_formats())
-            serde = {name: serde[name] for name in BY_PLACE if name in serde}
+            serde = {name: serde[name] for name in BY_PLACE.values() if name in serde}
         properties = {**serde, **properties}
         format = storage_format(found.sd) if kind == DIRECTORY else serde_format(found.sd)
         return CatalogTable(

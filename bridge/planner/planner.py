@@ -144,7 +144,7 @@ class Planner:
             request.query_id,
             request.table,
             request.read,
-            at_most(self.freshness_of(table, request.freshness), request.read.seconds),
+            self.freshness_of(table, request.freshness, request.read),
             request.generation,
             request.absent_is_empty,
         )
@@ -173,7 +173,7 @@ class Planner:
         """
         arrived = time.monotonic()
         table = self.table(name, read)
-        freshness = at_most(self.freshness_of(table, None), read.seconds)
+        freshness = self.freshness_of(table, read=read)
         context = self._context(table, IndexView(None), freshness, arrived=arrived)
         return table_format(table).snapshot(table, read, context)
 
@@ -190,7 +190,7 @@ class Planner:
         """
         arrived = time.monotonic()
         table = self.table(name, read)
-        freshness = at_most(self.freshness_of(table, None), read.seconds)
+        freshness = self.freshness_of(table, read=read)
         key = SnapshotKey(query_id, name, read, freshness, None, False)
         opened = self._open_snapshot(table, key, id, arrived)
         if query_id:
@@ -236,14 +236,18 @@ class Planner:
             lambda other: self.views.view(other).index,
         )
 
-    def freshness_of(self, table: CatalogTable, asked: str | None = None) -> Freshness:
+    def freshness_of(
+        self, table: CatalogTable, asked: str | None = None, read: ReadVersion = NEWEST
+    ) -> Freshness:
         """That of a scan: as it asks, as the table says, or the planner's own.
+
+        No cached listing is older than the version allows.
 
         Errors:
             InvalidConfiguration.
         """
         text = asked or table.properties.get(PROPERTY)
-        return parse_freshness(text) if text else self._freshness
+        return at_most(parse_freshness(text) if text else self._freshness, read.seconds)
 
     def _scope(self, table: CatalogTable) -> Scope:
         """The names of a table, including its hidden columns."""

@@ -15,8 +15,11 @@ HEADER_LINES = "skip.header.line.count"
 FOOTER_LINES = "skip.footer.line.count"
 OPEN_CSV = "org.apache.hadoop.hive.serde2.OpenCSVSerde"
 """Its columns are texts, whatever types are declared."""
-BY_PLACE = ("parquet.column.index.access", "orc.force.positional.evolution")
-"""Where one is true, Hive finds the columns of files by their places."""
+BY_PLACE = {
+    "parquet": "parquet.column.index.access",
+    "orc": "orc.force.positional.evolution",
+}
+"""By format: where the property is true, Hive finds the columns of files by their places."""
 
 _TABLE_PARAMETERS = frozenset(
     {
@@ -66,6 +69,11 @@ def relevant(parameters: Mapping[str, str] | None) -> dict[str, str]:
         for k, v in (parameters or {}).items()
         if v is not None and (k in _TABLE_PARAMETERS or k.startswith(_PREFIXES))
     }
+
+
+def is_by_place(properties: Mapping[str, str], format: str) -> bool:
+    """Whether Hive finds the columns of files of a format in `BY_PLACE` by their places."""
+    return properties.get(BY_PLACE[format], "").strip().lower() == "true"
 
 
 def without_hook(input_format: str) -> str:

@@ -28,7 +28,14 @@ from bridge.segments.commands.places import real, refuse_own
 from bridge.storage.port import Storage, join_tables
 from bridge.table.directory.freshness import Live
 from bridge.table.directory.lister import DirectoryLister
-from bridge.table.hive_properties import BY_PLACE, DELIMITER, HEADER_LINES, INPUT_FORMAT, SERDE
+from bridge.table.hive_properties import (
+    BY_PLACE,
+    DELIMITER,
+    HEADER_LINES,
+    INPUT_FORMAT,
+    SERDE,
+    is_by_place,
+)
 from bridge.table.model import CatalogTable, Column, Partition
 from bridge.table.partition import (
     NULL_MARKER,
@@ -140,8 +147,8 @@ def facts_of_table(
 
 def _require_names(table: CatalogTable) -> None:
     """Errors: UnsupportedTable: Hive finds the columns by their places in the files."""
-    for property in BY_PLACE:
-        if table.properties.get(property, "").strip().lower() == "true":
+    for format, property in BY_PLACE.items():
+        if is_by_place(table.properties, format):
             raise UnsupportedTable(
                 f"{table.name} has {property}=true: Hive finds its columns by their places in the "
                 "files",

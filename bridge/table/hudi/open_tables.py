@@ -139,13 +139,18 @@ class OpenTable:
             made: list[OwnIndex] = []
             if column_bounds.PARTITION in kept:
                 made.append(HudiBounds(view, schema, slices, self._decoders))
-            if record_index.PARTITION in kept and newest and view.config.table_type is _COW:
-                keys = RecordIndex(view, schema, slices, self._decoders)
-                made.append(keys)
+            tells_keys = (
+                record_index.PARTITION in kept and newest and view.config.table_type is _COW
+            )
+            has_filters = bloom_index.PARTITION in kept
+            keys = record_index.key_columns(view, schema) if tells_keys or has_filters else {}
+            if tells_keys:
+                records = RecordIndex(view, slices, self._decoders, keys)
+                made.append(records)
                 if any(name.startswith(secondary_index.PREFIX) for name in kept):
-                    made.append(SecondaryIndex(view, schema, slices, self._decoders, keys))
-            if bloom_index.PARTITION in kept:
-                made.append(BloomIndex(view, schema, slices, self._decoders))
+                    made.append(SecondaryIndex(view, schema, slices, self._decoders, records))
+            if has_filters:
+                made.append(BloomIndex(view, slices, self._decoders, keys))
             return slices, made
 
         if not schema or not keeps_indexes(view):

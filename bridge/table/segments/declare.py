@@ -184,11 +184,11 @@ def _schemas_alone(files: Iterable[tuple[str, bytes]]) -> list[tuple[str, pa.Sch
             raise _not_inferred(uri, error) from error
     floats = {f.name for _, schema in found for f in schema if pa.types.is_floating(f.type)}
 
-    def widened(field: pa.Field) -> pa.Field:
+    def widen(field: pa.Field) -> pa.Field:
         whole = field.name in floats and pa.types.is_integer(field.type)
         return field.with_type(pa.float64()) if whole else field
 
-    return [(uri, pa.schema([widened(f) for f in schema])) for uri, schema in found]
+    return [(uri, pa.schema([widen(f) for f in schema])) for uri, schema in found]
 
 
 def _not_inferred(uri: str, error: Exception) -> BridgeError:

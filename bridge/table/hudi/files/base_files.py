@@ -79,6 +79,10 @@ class Values(Protocol):
         ...
 
 
+ColumnKinds = Mapping[str, tuple[Kind, ...]]
+"""The types by which a column may be asked for, by its name in lower case."""
+
+
 class EqualityIndex(BaseFiles):
     """Base files that hold no row of `=` or IN; safe for threads.
 
@@ -86,18 +90,14 @@ class EqualityIndex(BaseFiles):
     thread.
 
     Args:
-        kinds: the types by which a column may be asked for, by its name in lower case.
+        kinds: of the columns that it knows.
     """
 
     by_column = False
     """Whether each column is read by itself."""
 
     def __init__(
-        self,
-        view: FileSystemView,
-        slices: FileSlices,
-        pool: Executor,
-        kinds: Mapping[str, tuple[Kind, ...]],
+        self, view: FileSystemView, slices: FileSlices, pool: Executor, kinds: ColumnKinds
     ) -> None:
         super().__init__(view, slices, pool)
         self._kinds = kinds

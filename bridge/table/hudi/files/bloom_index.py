@@ -4,13 +4,12 @@ An entry is about one file by its whole name, which holds the instant that wrote
 that is a whole slice does not hold a key if its filter lacks it, and the table's version and the
 form of the entry are those that `TESTED` names. Logs may hold new keys. A file without an entry is
 unknown, and so is one whose entry is damaged or of another type. Which column is the key,
-`record_index` says.
+`record_index.key_columns` says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
@@ -22,10 +21,7 @@ from bridge.formats.hudi.index_keys import bloom_filter_key
 from bridge.kernel.errors import LimitExceeded
 from bridge.table.hudi.files.base_files import EqualityIndex, Values
 from bridge.table.hudi.files.column_bounds import NOT_PARTITIONED
-from bridge.table.hudi.files.file_slices import FileSlices
-from bridge.table.hudi.files.file_system_view import FileSystemView
 from bridge.table.hudi.files.metadata_entries import read_entries, read_record
-from bridge.table.hudi.files.record_index import key_columns
 from bridge.table.slices import Int64Array
 
 PARTITION = "bloom_filters"
@@ -89,11 +85,6 @@ class BloomIndex(EqualityIndex):
     """
 
     source = PARTITION
-
-    def __init__(
-        self, view: FileSystemView, schema: str, slices: FileSlices, pool: Executor
-    ) -> None:
-        super().__init__(view, slices, pool, key_columns(view, schema))
 
     def _read(self, column: str) -> Values | None:
         slices = self._slices

@@ -28,7 +28,7 @@ import numpy as np
 from bridge.expression.statistics import Mask
 from bridge.kernel.errors import UnsupportedTable
 from bridge.kernel.types import Kind
-from bridge.table.hudi.files.base_files import EqualityIndex, Values
+from bridge.table.hudi.files.base_files import ColumnKinds, EqualityIndex, Values
 from bridge.table.hudi.files.file_slices import FileSlices
 from bridge.table.hudi.files.file_system_view import FileSystemView
 from bridge.table.hudi.files.metadata_entries import read_entries, read_record
@@ -100,9 +100,9 @@ class RecordIndex(EqualityIndex):
     source = PARTITION
 
     def __init__(
-        self, view: FileSystemView, schema: str, slices: FileSlices, pool: Executor
+        self, view: FileSystemView, slices: FileSlices, pool: Executor, kinds: ColumnKinds
     ) -> None:
-        super().__init__(view, slices, pool, key_columns(view, schema))
+        super().__init__(view, slices, pool, kinds)
         self._reading = threading.Lock()
         self._held: Places | None = None
 
@@ -124,7 +124,8 @@ class RecordIndex(EqualityIndex):
                 zip(slices.partition.tolist(), slices.file_ids.to_pylist(), strict=True)
             )
         }
-        hashes, found = [_none()], [_none()]
+        hashes: list[Int64Array] = []
+        found: list[Int64Array] = []
         for entries in read_entries(view, PARTITION):
             decode = _Decoder(view.config.version, places)
             held: dict[bytes, int] = {}
@@ -136,7 +137,7 @@ class RecordIndex(EqualityIndex):
                     held[key] = place
             hashes.append(np.fromiter(map(hash, held), np.int64, len(held)))
             found.append(np.fromiter(held.values(), np.int64, len(held)))
-        every, where = np.concatenate(hashes), np.concatenate(found)
+        every, where = join_numbers(hashes), join_numbers(found)
         counts = np.bincount(where[where >= 0], minlength=len(slices))
         whole = slices.has_base & (counts == self._rows())
         order = np.argsort(every, kind="stable")
@@ -186,7 +187,7 @@ class _Decoder:
         return self._places.get((entry["partitionName"], group), -1)
 
 
-def key_columns(view: FileSystemView, schema: str) -> dict[str, tuple[Kind, ...]]:
+def key_columns(view: FileSystemView, schema: str) -> ColumnKinds:
     """The columns that hold the key, in lower case, with the types whose text it is."""
     config = view.config
     if not config.has_meta_fields:
@@ -208,5 +209,6 @@ def key_columns(view: FileSystemView, schema: str) -> dict[str, tuple[Kind, ...]
     return found
 
 
-def _none() -> Int64Array:
-    return np.empty(0, np.int64)
+def join_numbers(parts: list[Int64Array]) -> Int64Array:
+    """All numbers of the parts, of which there may be none."""
+    return np.concatenate([np.empty(0, np.int64), *parts])

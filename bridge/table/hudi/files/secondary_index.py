@@ -30,7 +30,7 @@ from bridge.table.hudi.files.base_files import EqualityIndex, Values, metadata_d
 from bridge.table.hudi.files.file_slices import FileSlices
 from bridge.table.hudi.files.file_system_view import FileSystemView
 from bridge.table.hudi.files.metadata_entries import read_entries, read_record
-from bridge.table.hudi.files.record_index import Places, RecordIndex
+from bridge.table.hudi.files.record_index import Places, RecordIndex, join_numbers
 from bridge.table.hudi.schema.avro_schema import avro_columns
 from bridge.table.slices import Int64Array
 
@@ -110,7 +110,8 @@ class SecondaryIndex(EqualityIndex):
                 f"{partition} tells nothing",
                 "build an index: skipbridge index build",
             )
-        values, places = [_none()], [_none()]
+        values: list[Int64Array] = []
+        places: list[Int64Array] = []
         covered = np.zeros(len(keys.hashes), np.bool_)
         for entries in read_entries(self._view, partition):
             held: dict[bytes, None] = {}
@@ -128,7 +129,7 @@ class SecondaryIndex(EqualityIndex):
             hashes = np.fromiter((hash(value) for value, _ in found), np.int64, len(found))
             values.append(hashes)
             places.append(np.where(at < 0, -1, keys.places[at]))
-        every, where = np.concatenate(values), np.concatenate(places)
+        every, where = join_numbers(values), join_numbers(places)
         counts = np.bincount(keys.places[covered & (keys.places >= 0)], minlength=len(keys.whole))
         rows = np.bincount(keys.places[keys.places >= 0], minlength=len(keys.whole))
         order = np.argsort(every, kind="stable")
@@ -141,10 +142,6 @@ class SecondaryIndex(EqualityIndex):
         if frozenset(entry) not in {tested[2] for tested in TESTED}:
             raise metadata_damage(f"an entry of {PREFIX} has the fields {sorted(entry)}")
         return not entry["isDeleted"]
-
-
-def _none() -> Int64Array:
-    return np.empty(0, np.int64)
 
 
 def split_entry(key: bytes) -> tuple[bytes, bytes] | None:
