@@ -39,7 +39,7 @@ from bridge.kernel.types import (
     struct,
 )
 from bridge.table.model import CatalogTable, Column, TableName
-from tests.support.iceberg_door import JAVA, PYICEBERG, TABLE, OpenDoor, open_door, over
+from tests.support.iceberg_door import JAVA, PYICEBERG, TABLE, OpenDoor, open_door, over, ten_files
 from tests.support.lake import Lake, age
 
 HERE = frozenset({"127.0.0.1"})
@@ -48,13 +48,7 @@ DAY = datetime.date(2024, 3, 1)
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    """Ten files of ten rows: file i has the ids from 10 * i."""
-    found = Lake(tmp_path, (Column("id", BIGINT), Column("name", STRING)))
-    for i in range(10):
-        ids = list(range(10 * i, 10 * i + 10))
-        found.write(f"f{i}.parquet", {"id": ids, "name": [f"n{i}"] * 10})
-    found.build()
-    return found
+    return ten_files(tmp_path)
 
 
 @pytest.fixture

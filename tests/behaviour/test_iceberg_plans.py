@@ -15,22 +15,14 @@ from typing import Any
 import pytest
 
 from bridge.iceberg_rest import plans
-from bridge.kernel.types import BIGINT, STRING
 from bridge.table.directory.freshness import parse_freshness
-from bridge.table.model import Column
-from tests.support.iceberg_door import JAVA, PYICEBERG, TABLE, OpenDoor, open_door, over
+from tests.support.iceberg_door import JAVA, PYICEBERG, TABLE, OpenDoor, open_door, over, ten_files
 from tests.support.lake import Lake, age
 
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    """Ten files of ten rows: file i has the ids from 10 * i."""
-    found = Lake(tmp_path, (Column("id", BIGINT), Column("name", STRING)))
-    for i in range(10):
-        ids = list(range(10 * i, 10 * i + 10))
-        found.write(f"f{i}.parquet", {"id": ids, "name": [f"n{i}"] * 10})
-    found.build()
-    return found
+    return ten_files(tmp_path)
 
 
 @pytest.fixture

@@ -1,9 +1,17 @@
-"""How often Hypothesis asks a law: by the tier of the run, and otherwise under ``--seed``."""
+"""How often Hypothesis asks a law: by the tier of the run, and otherwise under ``--seed``.
+
+And fixtures of the laws of Hudi's own indexes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import HealthCheck, settings
 
+import bridge
+from bridge.table.hudi.files import base_files
 from tests.tiers import drawn_anew, examples
 
 settings.register_profile(
@@ -15,3 +23,15 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("laws")
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[bridge.Session]:
+    with bridge.connect() as opened:
+        yield opened
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is, these queries wait for the index."""
+    monkeypatch.setattr(base_files, "PATIENCE", 300.0)

@@ -12,7 +12,6 @@ import datetime
 import json
 import random
 import threading
-from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import replace
 from itertools import pairwise
@@ -71,12 +70,6 @@ WITH_BOUNDS = [
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """However slow the machine is, these queries wait for the bounds."""
     monkeypatch.setattr(column_bounds, "PATIENCE", 300.0)
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[bridge.Session]:
-    with bridge.connect() as opened:
-        yield opened
 
 
 def time(n: int) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from tests.fixtures.hudi.text import encode_table
@@ -42,3 +43,14 @@ def require_all_rows(
         report = scan.explain()
         skipped += report.files_total - report.files_kept
     return skipped
+
+
+def without_each(root: Path, files: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
+    """Each file, and where the table is without it: a place that no session has opened."""
+    for at, lost in enumerate(files):
+        content = lost.read_bytes()
+        lost.unlink()
+        moved = root.rename(root.with_name(f"{root.name}-{at}"))
+        yield lost, moved
+        moved.rename(root)
+        lost.write_bytes(content)

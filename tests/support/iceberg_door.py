@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import requests
@@ -19,11 +20,13 @@ from bridge.iceberg_rest.footers import Footers
 from bridge.iceberg_rest.plans import Kept, PlanRequest, Plans
 from bridge.iceberg_rest.server import DoorServer
 from bridge.iceberg_rest.tables import Tables
+from bridge.kernel.types import BIGINT, STRING
 from bridge.planner.index_view import IndexViews
 from bridge.planner.planner import Planner
 from bridge.service.admission import Admission
 from bridge.table.directory.freshness import parse_freshness
 from bridge.table.directory.lister import DirectoryLister
+from bridge.table.model import Column
 from tests.support.lake import Lake
 from tests.support.messy_lake import MessyLake
 
@@ -32,6 +35,16 @@ PYICEBERG = {"User-Agent": "PyIceberg/0.12.0"}
 TABLE = "/v1/namespaces/db/tables/t"
 THREADS = 8
 """Of each door's planner."""
+
+
+def ten_files(root: Path) -> Lake:
+    """Ten files of ten rows: file i has the ids from 10 * i."""
+    found = Lake(root, (Column("id", BIGINT), Column("name", STRING)))
+    for i in range(10):
+        ids = list(range(10 * i, 10 * i + 10))
+        found.write(f"f{i}.parquet", {"id": ids, "name": [f"n{i}"] * 10})
+    found.build()
+    return found
 
 
 def over(value: int) -> dict[str, Any]:
