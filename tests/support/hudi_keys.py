@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from bridge.formats.hudi.bloom_filters import BloomFilter, bits_of
 from tests.fixtures.hudi.text import encode_table
 
 
@@ -54,3 +55,9 @@ def without_each(root: Path, files: Sequence[Path]) -> Iterator[tuple[Path, Path
         yield lost, moved
         moved.rename(root)
         lost.write_bytes(content)
+
+
+def lacks(filter: BloomFilter, key: str) -> bool:
+    """Whether the key is surely not in the file of a filter, bit by bit."""
+    bits = bits_of(key.encode(), filter.hashes, filter.size)
+    return not any(all(row[bit >> 3] >> (bit & 7) & 1 for bit in bits) for row in filter.rows)

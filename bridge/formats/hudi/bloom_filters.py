@@ -58,11 +58,6 @@ class BloomFilter:
         rows = (data[at + _HEAD.size : at + step] for at in starts)
         return BloomFilter(hashes, size, tuple(rows))
 
-    def lacks(self, key: bytes) -> bool:
-        """Whether the key is surely not in the file."""
-        bits = bits_of(key, self.hashes, self.size)
-        return not any(all(row[bit >> 3] >> (bit & 7) & 1 for bit in bits) for row in self.rows)
-
 
 @lru_cache(1024)
 def bits_of(key: bytes, hashes: int, size: int) -> tuple[int, ...]:
