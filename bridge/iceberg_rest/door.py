@@ -23,7 +23,7 @@ from prometheus_client import REGISTRY, CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -158,6 +158,8 @@ class Door:
                 return _failure(error)
             except HTTPException as error:
                 return await _refused(request, error)
+            except ClientDisconnect:
+                return Response(status_code=400)  # nobody reads it
             except Exception as error:
                 log.exception("%s %s failed", request.method, request.url.path)
                 telemetry.ERRORS.labels(BridgeError.code).inc()
