@@ -24,6 +24,8 @@ from bridge.table.snapshot import HasFileSet
 
 def prune_by_files(context: ScanContext, names: list[str]) -> list[str]:
     """The partitions that may hold a matching row, in the same order."""
+    if not context.table.partition_keys:
+        return names  # to leave out the only one would save nothing
     snapshot = context.snapshot
     index = snapshot.file_set if isinstance(snapshot, HasFileSet) else None
     data = keep_decided(context.predicate, _in_entries)

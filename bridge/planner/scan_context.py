@@ -27,7 +27,6 @@ from bridge.index.reading.snapshot import IndexSnapshot
 from bridge.kernel.types import TRINO
 from bridge.planner.answers.composite_statistics import CompositePruningStatistics
 from bridge.planner.file_pruner import FilePruner, Index
-from bridge.planner.index_view import argument
 from bridge.planner.open_snapshots import OpenSnapshot
 from bridge.planner.own_indexes import FormatIndex
 from bridge.planner.partitions import Typed, exclude_partitions, split_by_keys
@@ -91,7 +90,7 @@ class ScanContext:
         self.view = view = opened.view
         self.scope = scope
         self.counters = ScanCounters(request)
-        self.unknown = UnknownFiles(view.generation, argument(snapshot.table))
+        self.unknown = UnknownFiles(view.generation)
         self.complete = False
         self._lock = threading.Lock()
         self._cancelled = False
@@ -100,6 +99,7 @@ class ScanContext:
         self._key_filters: BoundExpression = BoundTrue()
         self._values: dict[str, Typed] = {}
         self._pruners: dict[int, FilePruner] = {}
+        self._views = snapshot if isinstance(snapshot, HasViews) else None
         own = snapshot.own_indexes if isinstance(snapshot, HasOwnIndexes) else ()
         self.own_indexes = [FormatIndex(each, request.semantics) for each in own]
         asked = request.pruning or request.enforced  # an enforced predicate has no other filter
@@ -125,8 +125,8 @@ class ScanContext:
 
     def unlike_columns(self, columns: frozenset[str]) -> list[str]:
         """Those that the engine may read otherwise from a view; partition columns never are."""
-        snapshot, alike = self.snapshot, self.request.reads_alike
-        formats = snapshot.fact_formats() if isinstance(snapshot, HasViews) else ()
+        alike = self.request.reads_alike
+        formats = () if self._views is None else self._views.fact_formats()
         return [
             column.name
             for column in self.table.columns
@@ -188,8 +188,7 @@ class ScanContext:
 
     def view_uses(self) -> Sequence[ViewUse]:
         """What the scan makes of the table's views."""
-        snapshot = self.snapshot
-        return snapshot.view_uses(self.columns) if isinstance(snapshot, HasViews) else ()
+        return () if self._views is None else self._views.view_uses(self.columns)
 
     # what is known of slices
 

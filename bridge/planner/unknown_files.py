@@ -15,12 +15,10 @@ class UnknownFiles:
 
     Args:
         generation: of the index; -1 without one.
-        table: the table as commands name it.
     """
 
-    def __init__(self, generation: int, table: str) -> None:
+    def __init__(self, generation: int) -> None:
         self._generation = generation
-        self._table = table
         self._new = self._failed = 0
 
     def add(self, batch: SliceBatch) -> None:
@@ -35,8 +33,12 @@ class UnknownFiles:
         self._failed += failed
         self._new += len(unknown) - failed
 
-    def reasons(self) -> tuple[IndexNotUsed, ...]:
-        """Why the index was not used for these files, and the remedy."""
+    def reasons(self, table: str) -> tuple[IndexNotUsed, ...]:
+        """Why the index was not used for these files, and the remedy.
+
+        Args:
+            table: as commands name it.
+        """
         found = []
         if self._failed:
             found.append(
@@ -45,7 +47,7 @@ class UnknownFiles:
                     "FAILED_FILES",
                     f"{count_files(self._failed)} could not be read when the index was built; "
                     f"every query reads {'it' if self._failed == 1 else 'them'}",
-                    Remedy("show", self._table, ("--failed",)),
+                    Remedy("show", table, ("--failed",)),
                 )
             )
         if self._new:
@@ -55,7 +57,7 @@ class UnknownFiles:
                     "STALE",
                     f"{count_files(self._new)} newer than generation {self._generation} must be "
                     "read",
-                    Remedy("refresh", self._table),
+                    Remedy("refresh", table),
                 )
             )
         return tuple(found)

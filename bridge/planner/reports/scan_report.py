@@ -66,7 +66,7 @@ def _not_used(context: ScanContext) -> list[IndexNotUsed]:
     found += failed_indexes(context.problems(), table)
     for own in context.own_indexes:
         found += own.not_used()
-    found += context.unknown.reasons()
+    found += context.unknown.reasons(table)
     snapshot = context.snapshot
     if isinstance(snapshot, HasSegments):
         return [by_statement(reason, snapshot, table) for reason in found]
@@ -153,7 +153,8 @@ def _unindexed(context: ScanContext, table: str) -> list[IndexNotUsed]:
         remedy = _bounds_remedy(reference, table, times, modes)
         found.append(IndexNotUsed(f"minmax({column})", "NO_STATISTICS", why, remedy))
     told = {one.index for one in found}
-    for each in context.table.columns:  # engines send no condition on their elements
+    nested = context.table.columns if context.dropped else ()
+    for each in nested:  # engines send no condition on their elements
         name, why = f"minmax({each.name})", _nested(each.type)
         word = re.compile(rf"(?<!\w){re.escape(each.name)}(?!\w)", re.IGNORECASE)
         if why and name not in told and any(map(word.search, context.dropped)):
