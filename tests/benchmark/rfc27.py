@@ -109,18 +109,16 @@ class _Builder:
                 pa.array(np.full(count, found.type is not _TEXT)),
                 pa.array(found.nulls),
                 pa.nulls(count, pa.int64()) if floating else pa.array(np.zeros(count, np.int64)),
+                pa.array(np.zeros(count, np.int8)),
                 pa.array(found.size),
             ]
             parts.append(pa.table(arrays, schema=COLUMNS))
-        files = pa.table(
-            [
-                pa.array(np.arange(count)),
-                pa.array(np.full(count, 1_000_000, np.int64)),
-                pa.nulls(count, pa.large_list(pa.int64())),
-                pa.nulls(count, pa.large_string()),
-            ],
-            schema=OUTCOME,
-        )
+        known = {
+            "file": pa.array(np.arange(count)),
+            "rows": pa.array(np.full(count, 1_000_000, np.int64)),
+        }
+        columns = [known.get(each.name, pa.nulls(count, each.type)) for each in OUTCOME]
+        files = pa.table(columns, schema=OUTCOME)
         yield Collected(files, pa.concat_tables(parts), {})
 
 
