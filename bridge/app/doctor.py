@@ -20,6 +20,7 @@ from bridge.kernel.version import VERSION
 from bridge.planner.reports.remedies import remedy_text
 from bridge.planner.request import ScanRequest
 from bridge.runtime.compose import (
+    absolute_location,
     index_root,
     is_location,
     metastore_of,
@@ -30,6 +31,7 @@ from bridge.runtime.compose import (
     storage_options,
 )
 from bridge.runtime.diagnostic import Diagnostic, run_check
+from bridge.runtime.nested_files import REMEDY, describe_nested
 from bridge.servers.java import find_jdk
 from bridge.service.client import PlannerClient
 from bridge.storage.object_store.listing_probe import require_listings
@@ -77,12 +79,16 @@ def examine(
         yield run_check("Trino", lambda: _trino(trino), "error")
     hooked_plans = None if hive is None else (yield from examine_hive(hive))
     if table is not None and not (needed and found.status == "error"):  # all would say the same
-        yield run_check(f"index of {table}", lambda: _index(config, table), "error")
+        indexed = run_check(f"index of {table}", lambda: _index(config, table), "error")
+        yield indexed
         yield from _store(config, table)
         if not is_location(table):
+            if nested := describe_nested(config, table):
+                yield Diagnostic(f"subdirectories of {table}", "warning", nested, REMEDY)
             yield from examine_record(config, table)
             yield from _left(config, table)
-            yield from examine_hooks(config, table, hooked_plans)
+            hooks = examine_hooks(config, table, hooked_plans)
+            yield from (each for each in hooks if each.detail != indexed.detail)
 
 
 def _left(config: Config, table: str) -> Iterator[Diagnostic]:
@@ -170,7 +176,7 @@ def _store(config: Config, table: str) -> Iterator[Diagnostic]:
         catalog, name = resolve(config, table, storage_of(config))
         root = index_root(config, catalog.table(name))
     except BridgeError:
-        root = canonical(table) if is_location(table) else ""
+        root = canonical(absolute_location(table)) if is_location(table) else ""
     if not root or parse(root).scheme in ("file", "hdfs"):
         return
 

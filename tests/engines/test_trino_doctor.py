@@ -187,7 +187,22 @@ def test_an_index_that_is_behind_is_missing_or_is_damaged(
 def test_no_such_table(doctor: Doctor, files: Path) -> None:
     lines = doctor("laws.exmined", status=1)
     assert lines[0].startswith("error") and "exmined" in lines[0]
-    assert lines[-1].startswith("broken: index of laws.exmined")
+    assert lines[-1] == "broken: index of laws.exmined"
+    assert sum("no table laws.exmined" in line for line in lines) == 1
+
+
+def test_files_in_subdirectories(doctor: Doctor, files: Path) -> None:
+    nested = files / "union" / "1.parquet"
+    nested.parent.mkdir()
+    pq.write_table(pa.table({"k": [7]}), nested)
+    try:
+        status, words, remedy = told(doctor(TABLE), f"subdirectories of {TABLE}")
+        assert status == "warning" and str(nested) in words
+        assert "SKIPBRIDGE_PLANNER_RECURSIVE" in remedy
+    finally:
+        nested.unlink()
+        nested.parent.rmdir()
+    assert doctor(TABLE) == ["all is well"]
 
 
 def test_output_as_json(doctor: Doctor, files: Path) -> None:

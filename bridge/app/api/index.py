@@ -242,6 +242,7 @@ class TableIndex:
         check: bool = True,
     ) -> IndexBuild:
         from bridge.indexing.table import index_table
+        from bridge.runtime.nested_files import REMEDY, describe_nested
 
         _check_nan(nan)
         made = index_table(
@@ -257,6 +258,10 @@ class TableIndex:
             check=check,
         )
         self._session._renew(self._table)
+        if say is not None and check:
+            nested = describe_nested(self._session._config, self._table)
+            if nested:
+                say(f"{nested}: {REMEDY}")
         return IndexBuild(**made)
 
 

@@ -36,8 +36,9 @@ def doctor(
     output: str,
 ) -> None:
     """Check JDKs, Maven, metastore, planner, Trino and Hive; for TABLE, also check that its index
-    is fresh, that no record of it is hooked, and that its object store lists what it holds: two
-    hidden objects are written to the index's directory, and deleted.
+    is fresh, that no files in subdirectories are left out, that no record of it is hooked, and that
+    its object store lists what it holds: two hidden objects are written to the index's directory,
+    and deleted.
 
     Changes nothing else. Prints what it found, and ends with one of three sentences: all is well;
     works, but (what is missing or costs speed); broken (what). Exit status 1 if something that was

@@ -301,6 +301,12 @@ def test_a_group_shows_whole_sentences(run: Run, group: str) -> None:
     assert listed.strip() and "..." not in listed
 
 
+def test_the_doctor_takes_a_relative_directory_that_is_no_table(run: Run) -> None:
+    write(Path("t") / "a" / "0.parquet", pa.table({"x": [1]}))
+    done = run("doctor", "./t", "--port", "1")
+    assert "error    index of ./t: " in done.stdout and "planner.recursive" in done.stdout
+
+
 def test_the_doctor_names_what_does_not_answer(run: Run) -> None:
     write(Path("t") / "0.parquet", pa.table({"x": [1]}))
     assert run("index", "build", "./t", "--local").exit_code == 0
