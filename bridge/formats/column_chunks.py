@@ -29,7 +29,10 @@ class ColumnChunks(Protocol):
     Attributes:
         leaves: its columns, in the order of their numbers. A column without known values has the
             type `OTHER` and is in no batch.
+        doubts: why columns have become doubtful, as far as the reader tells.
     """
+
+    doubts: Mapping[int, str]
 
     @property
     def leaves(self) -> tuple[PhysicalColumn, ...]: ...

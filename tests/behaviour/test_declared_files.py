@@ -155,6 +155,36 @@ def test_a_doubtful_value_makes_its_column_unknown_in_all_kinds(tmp_path: Path) 
     assert lake.read(column("a", Op.IS_NULL)) == {"doubt"}
 
 
+def test_a_json_column_of_mixed_values_is_unknown_and_the_others_skip_its_file(
+    tmp_path: Path,
+) -> None:
+    lake = declared(tmp_path, "json", JSON, a=BIGINT, m=BIGINT)
+    lake.put("sure", '{"a": 1, "m": 1}\n')
+    lake.put("mixed", '{"a": 2, "m": 2}\n{"a": 3, "m": "three"}\n')
+    lake.put("nested", '{"a": 4, "m": {"a": 1}}\n')
+    report = lake.bring_up("bloom=a", "bloom=m", "values=a", "values=m")
+    ((uri, reason),) = report.failed
+    assert uri.endswith("nested") and "'m' holds an object or a list" in reason
+    assert lake.read(column("a", Op.EQ, 1)) == {"sure", "nested"}
+    assert lake.read(column("m", Op.EQ, 1)) == {"sure", "mixed", "nested"}
+    assert lake.read(column("m", Op.EQ, 9)) == {"mixed", "nested"}
+    assert lake.read(column("m", Op.IS_NULL)) == {"mixed", "nested"}
+    lake.columns = (Column("a", BIGINT),)
+    lake.bring_up()
+    assert lake.read(column("a", Op.EQ, 1)) == {"sure"}
+
+
+def test_a_column_that_is_mixed_in_all_files_is_told_with_a_remedy(tmp_path: Path) -> None:
+    lake = declared(tmp_path, "json", JSON, a=BIGINT, m=BIGINT)
+    lake.put("mixed", '{"a": 2, "m": 2}\n{"a": 3, "m": "three"}\n')
+    lake.bring_up()
+    plan = lake.planner().plan(ScanRequest(NAME, column("m", Op.EQ, 1)))
+    list(plan.batches())
+    (told,) = plan.report().not_used
+    assert (told.index, told.reason) == ("minmax(m)", "NO_STATISTICS")
+    assert "write each of its values as bigint" in told.remedy.text
+
+
 def test_partitions_are_bound_to_their_own_declaration(tmp_path: Path) -> None:
     lake = declared(tmp_path, "text", TEXT, a=STRING, b=STRING)
     lake.keys = (Column("p", STRING),)

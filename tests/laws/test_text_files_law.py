@@ -38,6 +38,10 @@ _MORE = (
     '"\\ud83d":1', '"ſ":1', '"c1\\\\":"C1"',
 )  # fmt: skip
 """Members that are no columns."""
+_SCALARS = ("1", '"x"', "true", "null", "2.5")
+"""Values of a column in which writers have put all sorts."""
+_NESTED = ('{"c0":1}', "[]", '[{"c1":"x"}]', '{"x":[2]}')
+"""Values that make it unsure which members the line has."""
 asked: Counter[str] = Counter()
 
 
@@ -193,12 +197,19 @@ def test_delimited_text_is_read_as_both_engines_read_it() -> None:
         judge("text", recipe, raw, rows, uri)
 
 
-def test_json_is_read_as_both_engines_read_it() -> None:
+@pytest.mark.parametrize("block", [None, 60])
+def test_json_is_read_as_both_engines_read_it(
+    monkeypatch: pytest.MonkeyPatch, block: int | None
+) -> None:
+    if block is not None:  # a column may become doubtful before the file's end
+        monkeypatch.setattr("bridge.formats.lines.lines.BLOCK", block)
+        monkeypatch.setattr("bridge.formats.lines.lines._LEAST", 1)
     rng = random.Random(3)
     for _ in range(FILES):
         columns = _columns(rng, TYPES)
         odd = rng.choice((0, 0, 0, 0.1))
         keys = rng.choice(("plain", "plain", "plain", "upper", "mixed", "odd"))
+        mixed = rng.choice(("", "", "", "c0", "c1"))
         lines = []
         for _ in range(rng.randrange(0, 6)):
             members = []
@@ -210,7 +221,10 @@ def test_json_is_read_as_both_engines_read_it() -> None:
                     key = name.upper()
                 if keys == "odd":
                     key = rng.choice(_ODD_KEYS).replace("c0", name).replace("C0", name.upper())
-                members.append(f'"{key}":{json_value(rng, type, odd)}')
+                held = json_value(rng, type, odd)
+                if name == mixed:
+                    held = rng.choice((*_SCALARS, *_SCALARS, rng.choice(_NESTED)))
+                members.append(f'"{key}":{held}')
             if rng.random() < 0.2:
                 members.insert(rng.randrange(len(members) + 1), rng.choice(_MORE))
             if rng.random() < 0.03:

@@ -187,7 +187,11 @@ class _Token(str):
 
 
 def json_row(line: bytes, columns: Sequence[tuple[str, Type]]) -> Row | _Differ:
-    """Hive's JSON SerDes; `DIFFER` for a line that an engine refuses."""
+    """Hive's JSON SerDes; `DIFFER` for a line that an engine refuses, or takes for another one.
+
+    Where a column is neither an object nor a list and its value is, Hive 2 and 3 go on inside of
+    it: what is in it are then members of the line, and its end is the line's.
+    """
     try:
         text = line.decode()
         row = json.loads(
@@ -208,6 +212,8 @@ def json_row(line: bytes, columns: Sequence[tuple[str, Type]]) -> Row | _Differ:
         if re.fullmatch("_col[0-9]+", name):
             return DIFFER
         if name in names:
+            if isinstance(value, list) and not names[name].is_nested:
+                return DIFFER
             found[name] = DIFFER if name in found else _of_json(value, names[name])
     return [found.get(name) for name, _ in columns]
 

@@ -107,7 +107,9 @@ def _declared_rows(
                 place = places[column.name.lower()]
                 values = batch.get(place)
                 if values is None or (chunks.loose().get(place) and column.type.kind is Kind.FLOAT):
-                    why = _doubt(column, chunks.leaves[place].type == OTHER, values is None)
+                    why = chunks.doubts.get(place) or _doubt(
+                        column, chunks.leaves[place].type == OTHER, values is None
+                    )
                     raise FileAmbiguous(
                         f"{file.uri}: engines may differ in values of {column.name!r}: {why}",
                         _WITHOUT,

@@ -61,6 +61,7 @@ class _Avro:
 
     def __init__(self, storage: Storage, uri: str, size: int, recipe: Recipe) -> None:
         self._uri = uri
+        self.doubts: dict[int, str] = {}
         self._rows: Any = None
         fields: dict[str, Any] = {}
         if size:

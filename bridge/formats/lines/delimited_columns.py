@@ -9,6 +9,7 @@ file ambiguous.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 import pyarrow as pa
 
@@ -16,7 +17,7 @@ from bridge.formats.column_chunks import OTHER, Batch, ColumnChunks, declared_le
 from bridge.formats.lines.csv_fields import FieldCutter, FieldSyntax
 from bridge.formats.lines.lines import ambiguous, header_lines, line_blocks
 from bridge.formats.lines.recipe import CAST, FIELDS, Recipe
-from bridge.formats.lines.spelled import parse
+from bridge.formats.lines.spelled import first_doubtful, parse
 from bridge.formats.physical_column import PhysicalColumn
 from bridge.kernel.arrow_types import arrow_type
 from bridge.kernel.types import STRING, Kind, Type, whole_number
@@ -161,6 +162,7 @@ class _Delimited:
         wanted = {self._place[self.leaves[leaf].path[0]] for leaf in self._types}
         self._cutter = FieldCutter(uri, syntax, sorted(wanted))
         self._loose: dict[int, float] = {}
+        self.doubts: dict[int, str] = {}
 
     def batches(self) -> Iterator[tuple[int, Batch]]:
         for block in self._blocks:
@@ -178,16 +180,21 @@ class _Delimited:
             if values is not None:
                 found[leaf] = values
             elif self._strict:
-                raise ambiguous(self._uri, f"a value of {self.leaves[leaf].path[0]!r} is doubtful")
+                name = self.leaves[leaf].path[0]
+                raise ambiguous(
+                    self._uri, f"a value of {name!r}: {self.doubts[leaf]} ({CAST}=fail)"
+                )
         for leaf in set(self._types) - set(found):
             del self._types[leaf]  # doubtful from here on
         return table.num_rows, found
 
     def _typed(self, leaf: int, column: pa.ChunkedArray, declared: Type) -> pa.ChunkedArray | None:
+        read = partial(parse, declared=declared, empty_is_null=not self._strict)
         chunks = []
         for chunk in column.chunks:
-            parsed = parse(chunk, declared, empty_is_null=not self._strict)
+            parsed = read(chunk)
             if parsed is None:
+                self.doubts[leaf] = f"{first_doubtful(chunk, read)} does not fit {declared}"
                 return None
             if parsed.loose:
                 self._loose[leaf] = max(parsed.loose, self._loose.get(leaf, 0.0))

@@ -6,6 +6,10 @@ duplicate keys, and, if asked, keys that are no columns. Where a file has such k
 not see is checked before: keys in other case, escaped keys, and numbers that are not JSON. Each
 line must hold one object. Where a check fails, the lines are read one by one by the same rules.
 Values of nested types are not read.
+
+A column of which a value is of another JSON type is doubtful, and the others are not: engines take
+such a value by itself, or fail. Not so an object or a list where a column is neither: Hive 2 and 3
+then take what is in it for members of the line.
 """
 
 from __future__ import annotations
@@ -24,9 +28,9 @@ import pyarrow.json as pajson
 from bridge.formats.column_chunks import OTHER, Batch, ColumnChunks, declared_leaves
 from bridge.formats.lines.lines import ambiguous, header_lines, line_blocks
 from bridge.formats.lines.recipe import Recipe
-from bridge.formats.lines.spelled import Parsed, as_float, exact_decimals, parse
+from bridge.formats.lines.spelled import Parsed, as_float, exact_decimals, first_doubtful, parse
 from bridge.formats.physical_column import PhysicalColumn
-from bridge.kernel.types import INTEGER_RANGE, Kind, Type
+from bridge.kernel.types import INTEGER_RANGE, UNKNOWN, Kind, Type
 from bridge.storage.port import Storage
 
 _KNOWN = frozenset({"serialization.format", "timestamp.formats"})
@@ -40,9 +44,6 @@ _SERDES = frozenset(
 )
 _OF_OPENX = (Kind.STRING, Kind.BOOLEAN, Kind.INTEGER, Kind.BIGINT, Kind.DOUBLE)
 """Types that OpenX's SerDe reads as the others do."""
-_HARMLESS = (Kind.DECIMAL, Kind.VARCHAR)
-"""Types of which engines read a doubtful number or a long text without an error. Other doubtful
-values may fail the query: a file that holds one is never skipped."""
 _DEEPEST = 200
 _BY_PLACE = re.compile(r"_col[0-9]+")
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]*)")
@@ -103,9 +104,15 @@ class _JsonLines:
             for i, leaf in enumerate(leaves)
         )
         self._names = [name for name, _ in recipe.columns]
+        self._scalars = {
+            name: declared
+            for name, declared in recipe.columns
+            if declared != UNKNOWN and not declared.is_nested
+        }
         self._only_columns = not any(map(_BY_PLACE.fullmatch, self._names))
         """Whether Arrow may be asked to refuse keys that are no columns: no key is then odd."""
         self._loose: dict[int, float] = {}
+        self.doubts: dict[int, str] = {}
         self._slowly = 0
 
     def loose(self) -> Mapping[int, float]:
@@ -120,13 +127,7 @@ class _JsonLines:
                 values = read.get(leaf)
                 parsed = None if values is None else _checked(values, declared)
                 if parsed is None:
-                    if declared.kind not in _HARMLESS:
-                        name = self._names[leaf]
-                        if values is None:
-                            odd = f"a value of {name!r} that is no {declared} in JSON"
-                        else:
-                            odd = f"{_doubtful(values, declared)} of {name!r} as {declared}"
-                        raise ambiguous(self._uri, f"engines may refuse {odd}")
+                    self.doubts[leaf] = _doubt(values, declared)
                     del self._types[leaf]  # doubtful from here on
                     continue
                 if parsed.loose:
@@ -156,7 +157,8 @@ class _JsonLines:
             self._only_columns = table is not None
         if table is None:
             inner = {key for row in rows for _, value in row for key in _keys_in(value)}
-            if self._are_sure(_one_text(block), seen, inner):
+            text = _one_text(block)
+            if self._are_sure(text, seen, inner) and not self._may_nest(text):
                 table = self._parsed(block, keys, "ignore")
         # Each line begins and ends an object: with as many objects, none shares a line.
         if table is None or table.num_rows != len(ends):
@@ -203,11 +205,22 @@ class _JsonLines:
             return False
         return _count(text, _ODD_KEY) == _count(text, _key(odd))
 
+    def _may_nest(self, text: pa.Array) -> bool:
+        """Whether a column that Arrow is not asked for may hold an object or a list it should not.
+
+        The others are of Arrow's types. Keys that are spelled otherwise are known to be none.
+        """
+        others = self._scalars.keys() - {self._names[leaf] for leaf in self._types}
+        if any(json.dumps(name, ensure_ascii=False) != f'"{name}"' for name in others):
+            return True
+        return bool(others) and _holds(text, f"(?i:{_key(others)})[ \\t:]*[\\[{{]")
+
     def _read_lines(self, block: bytes) -> dict[int, pa.Array]:
         """The values line by line; doubtful columns are missing.
 
         Errors:
-            FileAmbiguous: a line is not one JSON object, or names a column twice.
+            FileAmbiguous: a line is not one JSON object, names a column twice, or has an object or
+                a list where a column is neither.
         """
         self._slowly += len(block)
         if self._slowly > _SLOW:
@@ -228,15 +241,17 @@ class _JsonLines:
                 if name in names:
                     if not key.isascii() and not name.isascii() and key != name:
                         raise ambiguous(self._uri, f"the key {key!r} may name a column")
+                    if isinstance(value, list) and name in self._scalars:
+                        raise ambiguous(
+                            self._uri,
+                            f"{name!r} holds an object or a list, and is {self._scalars[name]} in "
+                            "the table: change its type, or leave it out of the table's columns",
+                        )
                     seen[name] = value
             for name, leaf in place.items():
                 columns[leaf].append(seen.get(name))
         found = {}
         for leaf, values in columns.items():
-            if self._types[leaf].kind in _HARMLESS:
-                wrong = [v for v in values if not isinstance(v, str | None)]
-                if wrong or (self._types[leaf].kind is Kind.VARCHAR and _numbers(values)):
-                    raise ambiguous(self._uri, f"{self._names[leaf]!r} is of another type")
             array = _typed(values, self._types[leaf])
             if array is not None:
                 found[leaf] = array
@@ -355,20 +370,15 @@ def _typed(values: list[Any], declared: Type) -> pa.Array | None:
         return None
 
 
-def _numbers(values: list[Any]) -> bool:
-    return any(isinstance(value, _Number) for value in values)
-
-
 def _are(values: list[Any], kind: type) -> bool:
     return all(type(value) is kind for value in values)
 
 
-def _doubtful(values: pa.Array, declared: Type) -> str:
-    """A value for which `_checked` returns None, cut to what a message has room for."""
-    while len(values) > 1:
-        first = values.slice(0, len(values) // 2)
-        values = first if _checked(first, declared) is None else values.slice(len(first))
-    return f"{str(values[0])[:100]!r}"
+def _doubt(values: pa.Array | None, declared: Type) -> str:
+    if values is None:
+        return f"one of them is no {declared} in JSON"
+    value = first_doubtful(values, lambda some: _checked(some, declared))
+    return f"{value} does not fit {declared}"
 
 
 def _checked(values: pa.Array, declared: Type) -> Parsed | None:

@@ -7,6 +7,7 @@ exist. Here only the spellings that every engine writes are values: ``-12``, ``0
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -74,6 +75,14 @@ def parse(values: pa.Array, declared: Type, *, empty_is_null: bool) -> Parsed | 
     except pa.ArrowInvalid:  # out of range, more digits than the type has, or no such day
         return None
     return None
+
+
+def first_doubtful(values: pa.Array, read: Callable[[pa.Array], Parsed | None]) -> str:
+    """The first of the values for which the reader returns None, as a message has room for it."""
+    while len(values) > 1:
+        first = values.slice(0, len(values) // 2)
+        values = first if read(first) is None else values.slice(len(first))
+    return f"{str(values[0])[:100]!r}"
 
 
 def _all(mask: pa.Array) -> bool:

@@ -6,6 +6,7 @@ import re
 
 from bridge.expression.nodes import BoundCall, BoundReference, reference_text
 from bridge.expression.parsing.text import format_bound
+from bridge.formats.file_format import FileFormat
 from bridge.formats.registry import file_format
 from bridge.index.kinds.modes import COUNTS, NONE, Modes
 from bridge.kernel.errors import IndexCorrupt
@@ -101,7 +102,9 @@ def _views(context: ScanContext) -> list[IndexNotUsed]:
 _CLOSER_TIMES = Remedy(text="write Parquet, or partition by the day, for closer bounds of times")
 
 
-def _bounds_remedy(reference: BoundReference, table: str, times: str, modes: Modes) -> Remedy:
+def _bounds_remedy(
+    reference: BoundReference, table: str, format: FileFormat, modes: Modes
+) -> Remedy:
     """What gives a column bounds."""
     type = reference.type
     if type.kind in _NESTED:
@@ -110,9 +113,13 @@ def _bounds_remedy(reference: BoundReference, table: str, times: str, modes: Mod
         return Remedy("build", table, ("--nan", "scan"))
     if type.kind is Kind.TIMESTAMP:
         int96 = Remedy(text="write its files with 64-bit timestamps, if they have INT96")
-        return _CLOSER_TIMES if times else int96
+        return _CLOSER_TIMES if format.wide_times else int96
     if modes.of(reference.path) in (NONE, COUNTS):
         return Remedy("build", table, ("--mode", f"{reference_text(reference)}=full"))
+    if format.chunks is not None:
+        return Remedy(
+            text=f"write each of its values as {type}, as docs/how-to/indexes-declared.md spells it"
+        )
     return Remedy(
         text=f"write its files with statistics and as {type}, if they have none or another type "
         "(such as unsigned numbers of 64 bits)"
@@ -135,7 +142,8 @@ def _unindexed(context: ScanContext, table: str) -> list[IndexNotUsed]:
     index = context.view.index
     assert index is not None
     pruner = context.pruner_of(index)
-    problems, times = index.problems, file_format(context.table.format).wide_times
+    problems, format = index.problems, file_format(context.table.format)
+    times = format.wide_times
     modes = Modes(index.manifest.settings.modes)
     asked = split_by_source(context.predicate).data
     found = []
@@ -150,7 +158,7 @@ def _unindexed(context: ScanContext, table: str) -> list[IndexNotUsed]:
         why = _nested(reference.type) or "the index knows no bounds of this column"
         if times and reference.type.kind is Kind.TIMESTAMP:
             why = f"{why}: {times}"
-        remedy = _bounds_remedy(reference, table, times, modes)
+        remedy = _bounds_remedy(reference, table, format, modes)
         found.append(IndexNotUsed(f"minmax({column})", "NO_STATISTICS", why, remedy))
     told = {one.index for one in found}
     nested = context.table.columns if context.dropped else ()
@@ -158,7 +166,7 @@ def _unindexed(context: ScanContext, table: str) -> list[IndexNotUsed]:
         name, why = f"minmax({each.name})", _nested(each.type)
         word = re.compile(rf"(?<!\w){re.escape(each.name)}(?!\w)", re.IGNORECASE)
         if why and name not in told and any(map(word.search, context.dropped)):
-            remedy = _bounds_remedy(BoundReference((each.name,), each.type), table, times, modes)
+            remedy = _bounds_remedy(BoundReference((each.name,), each.type), table, format, modes)
             found.append(IndexNotUsed(name, "NO_STATISTICS", why, remedy))
     for reference in sorted(compared_columns(asked), key=reference_text) if times else ():
         name, call = f"minmax({reference_text(reference)})", isinstance(reference, BoundCall)

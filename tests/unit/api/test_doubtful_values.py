@@ -22,11 +22,11 @@ AVRO = (("serialization.lib", "org.apache.hadoop.hive.serde2.avro.AvroSerDe"),)
     ("value", "type", "why"),
     [
         ("[1, 2]", "array<int>", "under array<int>, only engines read it"),
-        ("1.555", "decimal(5,2)", "one of them does not fit decimal(5,2)"),
-        ('"abcdef"', "varchar(3)", "one of them does not fit varchar(3)"),
+        ("1.555", "decimal(5,2)", "one of them is no decimal(5,2) in JSON"),
+        ('"abcdef"', "varchar(3)", "'abcdef' does not fit varchar(3)"),
         ("1.1", "float", "a number is rounded to float"),
-        ('"x"', "date", "'x' of 'a' as date"),
-        ("5", "string", "a value of 'a' that is no string in JSON"),
+        ('"x"', "date", "'x' does not fit date"),
+        ("5", "string", "values of 'a': one of them is no string in JSON"),
     ],
 )
 def test_the_reason_is_told(tmp_path: Path, value: str, type: str, why: str) -> None:

@@ -11,7 +11,17 @@ import pyarrow as pa
 import pytest
 
 from bridge.formats.lines.recipe import Recipe
-from bridge.kernel.types import BIGINT, BOOLEAN, DOUBLE, FLOAT, STRING, Kind, Type, decimal
+from bridge.kernel.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    FLOAT,
+    STRING,
+    Kind,
+    Type,
+    decimal,
+    parse_hive_type,
+)
 from tests.support.text_files import read
 
 CSV = {"serialization.lib": "org.apache.hadoop.hive.serde2.OpenCSVSerde"}
@@ -130,18 +140,21 @@ NOTHING: dict[str, Any] = {name: [None] for name in J}
         (b'{"A":1}\n', {"a": [1]}),
         (b'{"\\u0061":1}\n', {"a": [1]}),
         (b'{"\xe2\x84\xaa":1}\n', {}),
-        (b'{"a":1.0}\n', AMBIGUOUS),
-        (b'{"a":"1"}\n', AMBIGUOUS),
-        (b'{"a":1e3}\n', AMBIGUOUS),
-        (b'{"a":99999999999999999999}\n', AMBIGUOUS),
-        (b'{"s":1}\n', AMBIGUOUS),
-        (b'{"s":"\\ud800"}\n', AMBIGUOUS),
+        (b'{"a":1.0}\n', {"a": DOUBTFUL}),
+        (b'{"a":"1","d":2}\n', {"a": DOUBTFUL, "d": [2.0]}),
+        (b'{"a":1e3}\n', {"a": DOUBTFUL}),
+        (b'{"a":99999999999999999999}\n', {"a": DOUBTFUL}),
+        (b'{"s":1,"a":1,"b":true}\n', {"s": DOUBTFUL, "a": [1], "b": [True]}),
+        (b'{"s":"\\ud800"}\n', {"s": DOUBTFUL}),
+        (b'{"s":true,"m":"1.5","b":1}\n', {"s": DOUBTFUL, "m": DOUBTFUL, "b": DOUBTFUL}),
         (b'{"m":1.234}\n', {"m": DOUBTFUL}),
         (b'{"m":40000}\n', {"m": DOUBTFUL}),
         (b'{"m":9999.99}\n', {"m": [Decimal("9999.99")]}),
         (b'{"m":{"a":1}}\n', AMBIGUOUS),
-        (b'{"b":"true"}\n', AMBIGUOUS),
+        (b'{"b":"true"}\n', {"b": DOUBTFUL}),
         (b'{"s":{"a":1}}\n', AMBIGUOUS),
+        (b'{"s":[]}\n', AMBIGUOUS),
+        (b'{"s":1,"a":1}\n{"s":[1],"a":2}\n', AMBIGUOUS),
         (b'{"a":1,"a":2}\n', AMBIGUOUS),
         (b'{"a":1,"A":2}\n', AMBIGUOUS),
         (b'{"_col0":2}\n', AMBIGUOUS),
@@ -161,6 +174,43 @@ NOTHING: dict[str, Any] = {name: [None] for name in J}
 def test_json(raw: bytes, wanted: Any) -> None:
     found = known("json", JSON, raw, **J)
     assert found == (None if wanted is None else {**NOTHING, **wanted})
+
+
+MIXED = b'{"m":1,"a":1}\n{"m":"x","a":2}\n'
+"""A file whose column ``m`` has values of two JSON types."""
+
+
+@pytest.mark.parametrize("type", [BIGINT, STRING, DOUBLE, BOOLEAN])
+def test_a_column_of_mixed_values_leaves_the_others_known(
+    monkeypatch: pytest.MonkeyPatch, type: Type
+) -> None:
+    assert known("json", JSON, MIXED, m=type, a=BIGINT) == {"m": DOUBTFUL, "a": [1, 2]}
+    monkeypatch.setattr("bridge.formats.lines.lines.BLOCK", len(MIXED))
+    monkeypatch.setattr("bridge.formats.lines.lines._LEAST", 1)
+    many = MIXED + b'{"m":5,"a":3}\n{"m":null,"a":4}\n'
+    assert known("json", JSON, many, m=type, a=BIGINT) == {"m": DOUBTFUL, "a": [1, 2, 3, 4]}
+
+
+@pytest.mark.parametrize(
+    "later",
+    ['"m":{"a":7}', '"m" : [1]', '"M":{"a":7}', '"\\u006d":{"a":7}', '"x":{"y":[1]},"m":[1]'],
+)
+def test_an_object_in_a_column_of_mixed_values_makes_the_file_ambiguous(
+    monkeypatch: pytest.MonkeyPatch, later: str
+) -> None:
+    """Hive takes the object's end for that of the line, so that other columns have other values."""
+    monkeypatch.setattr("bridge.formats.lines.lines.BLOCK", len(MIXED))
+    monkeypatch.setattr("bridge.formats.lines.lines._LEAST", 1)
+    rest = "".join("{" + f'{member},"a":3' + "}\n" for member in ('"m":1', later)).encode()
+    assert known("json", JSON, MIXED + rest, m=BIGINT, a=BIGINT) is AMBIGUOUS
+    assert known("json", JSON, rest, m=Type(Kind.CHAR, length=3), a=BIGINT) is AMBIGUOUS
+
+
+def test_an_object_in_a_column_of_objects_is_passed_over() -> None:
+    members = parse_hive_type("struct<k:int>")
+    raw = b'{"o":{"k":1},"c":"x","a":1}\n'
+    found = known("json", JSON, raw, o=members, c=Type(Kind.CHAR, length=3), a=BIGINT)
+    assert found == {"o": DOUBTFUL, "c": DOUBTFUL, "a": [1]}
 
 
 def test_keys_in_another_case_are_found_whether_or_not_lines_agree() -> None:
