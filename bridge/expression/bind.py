@@ -183,12 +183,11 @@ class Scope:
                 "rename one of them, or leave this condition to the engine",
             )
         near = [named[n][-1].name for n in difflib.get_close_matches(self._fold(name), named, n=3)]
-        raise ColumnNotFound(
-            f"there is no column {where}",
-            f"did you mean {', '.join(near)}?"
-            if near
-            else f"there are {_some(named)}; a text is in 'single quotes'",
-        )
+        hint = f"did you mean {', '.join(near)}?" if near else f"there are {_some(named)}"
+        if not near and len(reference.path) == 1:
+            text = where.replace("'", "''")
+            hint += f"; if {where} is a text, write '{text}'"
+        raise ColumnNotFound(f"there is no column {where}", hint)
 
 
 def _some(named: dict[str, list[Field]]) -> str:

@@ -118,8 +118,8 @@ class FileFormat:
         by_position: whether engines may find a column by its position instead of its name. The
             reader then gives each column a position and exactly one leaf; see
             `bridge.index.reading.column_resolution`.
-        wide_times: why bounds of its timestamps are wider than its values, or missing; empty: they
-            are not.
+        wide_times: why bounds of its timestamps are wider than its values; empty: they are not.
+        no_times: why its timestamps may have none.
         splittable: whether engines may read a byte range of a file. Large files are then split.
         whole: whether a file is never split although the format can be, from the properties of its
             reader and its path; None: all may be split.
@@ -144,6 +144,7 @@ class FileFormat:
     index_kinds: bool = False
     by_position: bool = False
     wide_times: str = ""
+    no_times: str = ""
     splittable: bool = False
     whole: Callable[[Mapping[str, str], str], bool] | None = None
     described: bool = False

@@ -6,6 +6,7 @@ of which parses the rest again, so that nested ones would cost twice as much wit
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, TypeVar
@@ -36,6 +37,9 @@ _CAST_TO: dict[str, dict[Any, tuple[int, ...]]] = {
 _QUOTES = (
     "texts are in 'single quotes', names in \"double\" ones (in `backquotes` for hive and spark)"
 )
+
+_AWAITS_MORE = re.compile(r"[-+*/%<>=!|]+|and|or|not|like|between|is|in", re.IGNORECASE)
+"""Words and signs with which no condition ends."""
 
 
 def parse_condition(text: str, dialect: str) -> exp.Expression:
@@ -158,6 +162,9 @@ def _syntax_error(text: str, error: ParseError) -> InvalidPredicate:
     found = detail.get("highlight") or ""
     place = f"line {line}, column {column}" if line is not None else "the end"
     near = f", near {found!r}" if found else ""
-    whole = text.lstrip()[:6].lower() in ("select", "where ")
-    hint = "give the condition alone, such as: id = 3" if whole else _QUOTES
+    hint = _QUOTES
+    if text.lstrip()[:6].lower() in ("select", "where "):
+        hint = "give the condition alone, such as: id = 3"
+    elif _AWAITS_MORE.fullmatch(found) and text.rstrip().endswith(found):
+        hint = f"the condition ends after {found}: complete it, such as: id = 3 or name = 'x'"
     return InvalidPredicate(f"{text[:200]!r} does not parse at {place}{near}", hint)

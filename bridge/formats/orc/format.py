@@ -86,6 +86,7 @@ FORMAT = FileFormat(
     index_kinds=True,
     by_position=True,
     wide_times="ORC keeps times in the zone of their writer, so bounds are two days wider on each "
-    "side, and times with a zone have none",
+    "side",
+    no_times="ORC's times with a zone have none",
     splittable=True,
 )

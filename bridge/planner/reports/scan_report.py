@@ -109,13 +109,13 @@ def _bounds_remedy(
     type = reference.type
     if type.kind in _NESTED:
         return Remedy(text=_INSTEAD.get(type.kind, "write what is asked as a column of its own"))
-    if type.is_floating:
-        return Remedy("build", table, ("--nan", "scan"))
-    if type.kind is Kind.TIMESTAMP:
-        int96 = Remedy(text="write its files with 64-bit timestamps, if they have INT96")
-        return _CLOSER_TIMES if format.wide_times else int96
     if modes.of(reference.path) in (NONE, COUNTS):
         return Remedy("build", table, ("--mode", f"{reference_text(reference)}=full"))
+    if type.is_floating:
+        return Remedy("build", table, ("--nan", "scan"))
+    if type.kind is Kind.TIMESTAMP and format.chunks is None:
+        int96 = Remedy(text="write its files with 64-bit timestamps, if they have INT96")
+        return _CLOSER_TIMES if format.wide_times else int96
     if format.chunks is not None:
         return Remedy(
             text=f"write each of its values as {type}, as docs/how-to/indexes-declared.md spells it"
@@ -156,8 +156,9 @@ def _unindexed(context: ScanContext, table: str) -> list[IndexNotUsed]:
             found.append(IndexNotUsed(f"minmax({column})", error.code, error.message, remedy))
             continue
         why = _nested(reference.type) or "the index knows no bounds of this column"
-        if times and reference.type.kind is Kind.TIMESTAMP:
-            why = f"{why}: {times}"
+        left_out = modes.of(reference.path) in (NONE, COUNTS)
+        if format.no_times and reference.type.kind is Kind.TIMESTAMP and not left_out:
+            why = f"{why}: {format.no_times}"
         remedy = _bounds_remedy(reference, table, format, modes)
         found.append(IndexNotUsed(f"minmax({column})", "NO_STATISTICS", why, remedy))
     told = {one.index for one in found}

@@ -142,7 +142,9 @@ def test_a_text_without_quotes_and_a_key_in_another_case(
     run: Run, flights: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     done = run("explain", flights, "carrier = xyz")
-    refused(done, "COLUMN_NOT_FOUND", "no column xyz", "a text is in 'single quotes'")
+    refused(done, "COLUMN_NOT_FOUND", "no column xyz", "if xyz is a text, write 'xyz'")
+    quoted = run("explain", flights, 'carrier = "AA"')
+    refused(quoted, "COLUMN_NOT_FOUND", "no column AA", "if AA is a text, write 'AA'")
     (flights / "month=2").rename(flights / "month=Feb")
     assert run("explain", flights, "month = 'FEB'").exit_code == 0
     assert "no partition has month = 'FEB', but there is 'Feb'" in caplog.text

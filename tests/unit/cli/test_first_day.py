@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
@@ -144,6 +145,25 @@ def test_an_index_is_shown_as_a_person_reads_it(run: Run) -> None:
     assert re.search(r"^bytes +[\d.]+ (B|KiB)$", shown, re.MULTILINE), shown
     found = json.loads(run("index", "show", "./t", "--output", "json").stdout)
     assert len(found["indexes"]) == 2 and found["modes"] == {"x": "none"}
+
+
+def test_a_condition_on_times_of_orc_is_told_the_one_reason_that_holds(run: Run) -> None:
+    day = dt.datetime(2024, 3, 1)
+    times = {"t": pa.array([day]), "z": pa.array([day], pa.timestamp("us", "UTC")), "n": [1]}
+    Path("t").mkdir()
+    orc.write_table(pa.table(times), "t/0.orc")
+    os.utime("t/0.orc", (1e9, 1e9))
+    assert run("index", "build", "./t", "--local").exit_code == 0
+    wide = run("explain", "./t", "t > timestamp '2024-05-01 00:00:00'").stdout
+    assert "minmax(t)  WIDE_BOUNDS" in wide and "two days wider" in wide
+    assert "have none" not in wide
+    none = run("explain", "./t", "z > timestamp '2024-05-01 00:00:00'").stdout
+    assert "minmax(z)  NO_STATISTICS" in none and "times with a zone have none" in none
+    assert "two days wider" not in none
+    assert run("index", "build", "./t", "--local", "--mode", "t=none").exit_code == 0
+    left = run("explain", "./t", "t > timestamp '2024-05-01 00:00:00'").stdout
+    assert "minmax(t)  NO_STATISTICS" in left and "--mode t=full" in left
+    assert "zone" not in left and "wider" not in left
 
 
 @pytest.mark.parametrize(

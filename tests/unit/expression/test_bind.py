@@ -212,7 +212,13 @@ def test_rule_14_names_resolve_once_to_a_path() -> None:
     with pytest.raises(ColumnNotFound) as problem:
         bind(eq("zzz", 3), many, [Field("day", INTEGER)], TRINO)
     names = "there are b, c, e, f, g, h, i, j, k, day and 2 more"
-    assert problem.value.hint == f"{names}; a text is in 'single quotes'"
+    assert problem.value.hint == f"{names}; if zzz is a text, write 'zzz'"
+    with pytest.raises(ColumnNotFound) as problem:
+        bind(eq(("zzz", "y"), 3), many, [], TRINO)
+    assert "text" not in problem.value.hint
+    with pytest.raises(ColumnNotFound) as problem:
+        bind(eq("it's", 3), many, [], TRINO)
+    assert problem.value.hint.endswith("if it's is a text, write 'it''s'")
     twins = [Field("a", INTEGER), Field("A", INTEGER)]
     with pytest.raises(AmbiguousColumn, match="a, A"):
         bind(eq("a", 3), twins, [], TRINO)

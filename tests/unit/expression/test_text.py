@@ -169,6 +169,23 @@ def test_what_does_not_parse_is_refused_with_its_place(text: str, words: str) ->
         parse_where(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [("m =", "="), ("m >= ", ">="), ("m LIKE", "LIKE"), ("n = 1 and\n", "and"), ("n + ", "+")],
+)
+def test_a_condition_that_ends_too_early_is_told_where(text: str, last: str) -> None:
+    with pytest.raises(InvalidPredicate) as refused:
+        parse_where(text)
+    assert refused.value.hint.startswith(f"the condition ends after {last}: complete it")
+
+
+@pytest.mark.parametrize("text", ["m = 'x", "(m = 1", "= 3", "m = = 1"])
+def test_a_condition_that_is_wrong_otherwise_is_not_told_to_end(text: str) -> None:
+    with pytest.raises(InvalidPredicate) as refused:
+        parse_where(text)
+    assert "single quotes" in refused.value.hint
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize(
     "condition",
