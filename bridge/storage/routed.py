@@ -9,9 +9,7 @@ from concurrent.futures import Executor
 import pyarrow as pa
 
 from bridge.kernel.errors import InvalidUri
-from bridge.storage.hdfs import HdfsStorage
 from bridge.storage.local_disk.local import LocalStorage
-from bridge.storage.object_store.objectstore import ObjectStorage
 from bridge.storage.port import (
     EMPTY,
     DirectoryListings,
@@ -137,8 +135,13 @@ class RoutedStorage:
 
 
 def _open(place: Location, options: Mapping[str, str]) -> Storage:
+    """Imports a store's client when it is needed: a command waits for it."""
     if place.scheme == "file":
         return LocalStorage()
     if place.scheme == "hdfs":
+        from bridge.storage.hdfs import HdfsStorage
+
         return HdfsStorage(place)
+    from bridge.storage.object_store.objectstore import ObjectStorage
+
     return ObjectStorage(place, options)

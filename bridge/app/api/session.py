@@ -13,10 +13,11 @@ from bridge.app.api.table import Table
 from bridge.kernel.config import OPTIONS, load
 from bridge.kernel.errors import InvalidConfiguration, InvalidRequest
 from bridge.runtime.compose import is_location, resolve
-from bridge.segments.statements.context import SqlContext, SqlResult
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from bridge.segments.statements.context import SqlResult
 
 _KEYS = {option.key.replace(".", "_"): option.key for option in OPTIONS}
 
@@ -123,6 +124,7 @@ class Session(SessionContext):
             InvalidStatement, OperationBlocked, UnsupportedType: none of them ran.
             BridgeError: of a statement; those before it stay done.
         """
+        from bridge.segments.statements.context import SqlContext
         from bridge.segments.statements.run import run_sql
 
         context = SqlContext(self._config, schema, local, spark)
