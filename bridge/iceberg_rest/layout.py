@@ -125,6 +125,10 @@ class IcebergLayout:
                 "else leave it out by a filter, or read it with Trino, Hive or the Python API",
             )
 
+    def reads(self, column: StoredColumn) -> bool:
+        """Whether clients may read a column of a file."""
+        return _declared(self._declared, _lower(column.path)) is not None
+
     def _doubts(self, schema: StoredSchema) -> Iterator[str]:
         if schema.numbered:
             yield "its columns have field ids, by which clients would look for them"

@@ -10,10 +10,8 @@ import base64
 import threading
 import time
 import zlib
-from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from hashlib import blake2b
 from typing import Any
 
@@ -35,7 +33,7 @@ from bridge.iceberg_rest.expressions import (
 from bridge.iceberg_rest.footers import Footers
 from bridge.iceberg_rest.layout import IcebergLayout
 from bridge.iceberg_rest.paths import require_whole
-from bridge.iceberg_rest.selection import require_selection
+from bridge.iceberg_rest.selection import Selection
 from bridge.iceberg_rest.tables import RELOAD, Tables, generation_in, require_same
 from bridge.kernel.bounded_cache import BoundedCache
 from bridge.kernel.errors import (
@@ -72,7 +70,6 @@ _MANY_FILES = 100_000
 _LARGE_AT_ONCE = 4
 """Plans of many files, each of which takes hundreds of bytes while its plan is made."""
 _LARGEST_FILTER = 64 << 20
-_Check = Callable[[IcebergLayout], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +160,8 @@ class Plans:
         asked = PlanRequest(name, client, snapshot_id, generation_in(snapshot_id), text, limit)
         kept = self._again(asked)
         if kept is None:
-            check = partial(require_selection, client, filter, body.get("select"))
-            kept = self._keep(asked, self._plan(asked, filter, check))
+            selection = Selection(client, filter, body.get("select"))
+            kept = self._keep(asked, self._plan(asked, filter, selection))
         more = {"status": "completed", "plan-id": kept.id, "plan-tasks": self._tokens(asked, kept)}
         return _answer(kept, 0, more)
 
@@ -197,9 +194,9 @@ class Plans:
     def _again(self, asked: PlanRequest) -> Kept | None:
         """The last plan of a question, while its answer must be the same: Java asks twice.
 
-        A plan for PyIceberg may be refused for what it selects, which another plan does not tell.
+        To Java alone: others may be refused for what they select, which another plan does not tell.
         """
-        if asked.client is Client.PYICEBERG:
+        if asked.client is not Client.JAVA:
             return None
         id, until = self._last.get(asked, ("", 0.0))
         return self._held.get(id) if time.monotonic() < until else None
@@ -209,24 +206,31 @@ class Plans:
         self._last.put(asked, (kept.id, kept.until))
         return kept
 
-    def _plan(
-        self, asked: PlanRequest, filter: Filter, check: _Check = lambda layout: None
-    ) -> Kept:
-        """Plans again, of a newer state, if a file goes between its listing and its footer."""
+    def _plan(self, asked: PlanRequest, filter: Filter, selection: Selection | None = None) -> Kept:
+        """Plans again, of a newer state, if a file goes between its listing and its footer.
+
+        Args:
+            selection: None: it was checked with the first page of these files.
+        """
         freshness = self._younger(asked.table)
         for _ in range(_TRIES - 1):
             with suppress(FileChanged):
-                return self._plan_once(asked, filter, check, freshness)
+                return self._plan_once(asked, filter, selection, freshness)
             freshness = FRESH if asked.generation is None else freshness
-        return self._plan_once(asked, filter, check, freshness)
+        return self._plan_once(asked, filter, selection, freshness)
 
     def _plan_once(
-        self, asked: PlanRequest, filter: Filter, check: _Check, freshness: str | None
+        self,
+        asked: PlanRequest,
+        filter: Filter,
+        selection: Selection | None,
+        freshness: str | None,
     ) -> Kept:
         started, began = time.perf_counter(), time.monotonic()
         opened, request = self._opened(asked, freshness)
         layout = self._layout(asked, opened, request)
-        check(layout)
+        if selection is not None:
+            selection.require(layout)
         request = replace(request, predicate=to_expression(filter, layout.resolve))
         plan = self._planner.open(request, opened)
         try:
@@ -234,7 +238,7 @@ class Plans:
             files_planned(plan, time.perf_counter() - started)
             many = sum(map(len, batches)) > _MANY_FILES
             with self._large if many else nullcontext():
-                kept = self._kept(asked, plan, layout, filter, batches)
+                kept = self._kept(asked, plan, layout, filter, batches, selection)
             fixed = asked.generation is not None and kept.generation is not None
             aged = freshness not in (None, FRESH)
             return replace(kept, until=began + _REUSED_SECONDS) if fixed or aged else kept
@@ -327,6 +331,7 @@ class Plans:
         layout: IcebergLayout,
         filter: Filter,
         batches: list[SliceBatch],
+        selection: Selection | None,
     ) -> Kept:
         files: list[FileStat] = []
         owners: list[int] = []
@@ -348,7 +353,7 @@ class Plans:
             rows, columns = told_by_index(batch)
             believed += rows
             stored += columns
-        counts = self._counts(asked, layout, files, believed, stored)
+        counts = self._counts(layout, files, believed, stored, selection)
         names = list(places)
         order = sorted(range(len(files)), key=lambda i: (files[i].uri, owners[i]))
         digest = blake2b(digest_size=16)
@@ -380,11 +385,11 @@ class Plans:
 
     def _counts(
         self,
-        asked: PlanRequest,
         layout: IcebergLayout,
         files: list[FileStat],
         believed: list[int],
         stored: list[StoredFile | None],
+        selection: Selection | None,
     ) -> list[int]:
         """Rows of each file; its columns are checked, by its footer where no index has them.
 
@@ -397,6 +402,8 @@ class Plans:
         self._tables.note_schemas(layout.table, {one.schema for one, _ in each.values()})
         for one, uri in each.values():  # an index has equal ones once
             layout.refuse(one, uri)
+        if selection is not None:
+            selection.require_times(layout, files, found, self._footers)
         return [
             one.rows if one.rows >= 0 else told for one, told in zip(found, believed, strict=True)
         ]

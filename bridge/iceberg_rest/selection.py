@@ -2,21 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from bridge.formats.parquet.stored_file import StoredFile
 from bridge.iceberg_rest.clients import Client
 from bridge.iceberg_rest.expressions import Filter, terms
+from bridge.iceberg_rest.far_times import require_near_times
+from bridge.iceberg_rest.footers import Footers
 from bridge.iceberg_rest.layout import IcebergLayout
 from bridge.kernel.errors import InvalidRequest, UnsupportedTable
 from bridge.kernel.types import Kind, Type
+from bridge.storage.port import FileStat
 
 
-def require_selection(client: Client, filter: Filter, select: Any, layout: IcebergLayout) -> None:
-    """Errors: InvalidRequest, UnsupportedTable: a client would show other rows or values."""
-    if client is Client.PYICEBERG:
-        _require_keys(layout, filter, select)
-    if client is not Client.JAVA:
-        _refuse_structs_in_lists(layout, select)
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a client says with the first page of a plan that it will read."""
+
+    client: Client
+    filter: Filter
+    select: Any
+
+    def require(self, layout: IcebergLayout) -> None:
+        """Errors: InvalidRequest, UnsupportedTable: the client would show other rows or values."""
+        if self.client is Client.PYICEBERG:
+            _require_keys(layout, self.filter, self.select)
+        if self.client is not Client.JAVA:
+            _refuse_structs_in_lists(layout, self.select)
+
+    def require_times(
+        self,
+        layout: IcebergLayout,
+        files: Sequence[FileStat],
+        stored: Sequence[StoredFile],
+        footers: Footers,
+    ) -> None:
+        """Errors: of `require_near_times`, save for Java, which reads all times of INT96."""
+        if self.client is not Client.JAVA:
+            wanted = _columns_read(self.filter, self.select)
+            require_near_times(layout, wanted, files, stored, footers)
+
+
+def _columns_read(filter: Filter, select: Any) -> frozenset[str] | None:
+    """Top-level columns that a scan reads, in lower case; None: all of them."""
+    named = terms(filter)
+    if named is None or not isinstance(select, list):
+        return None
+    tops = {str(name).lower().partition(".")[0] for name in (*select, *named)}
+    return None if "*" in tops else frozenset(tops)
 
 
 def _require_keys(layout: IcebergLayout, filter: Filter, select: Any) -> None:

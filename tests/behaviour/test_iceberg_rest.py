@@ -290,7 +290,7 @@ def test_52_no_row_is_lost_in_silence(
 ) -> None:
     make, ask, wanted, off = SILENT[case]
     if case == "a count that is not known":
-        unknown: Any = lambda self, asked, layout, files, *told: [-1] * len(files)  # noqa: E731
+        unknown: Any = lambda self, layout, files, *told: [-1] * len(files)  # noqa: E731
         monkeypatch.setattr(plans.Plans, "_counts", unknown)
     with open_door(make(tmp_path)) as door:
         if wanted is BadRequestError:

@@ -212,7 +212,7 @@ def test_a_null_key_under_not(tmp_path: Path, spark: IcebergSpark) -> None:
 
 def test_a_count_that_is_not_known_is_counted(tmp_path: Path, spark: IcebergSpark) -> None:
     lake = _nan(tmp_path)
-    unknown = (plans.Plans, "_counts", lambda self, asked, layout, files, *told: [-1] * len(files))
+    unknown = (plans.Plans, "_counts", lambda self, layout, files, *told: [-1] * len(files))
     for sql in ("SELECT count(*) FROM {t}", "SELECT count(d), max(id) FROM {t}"):
         known = _rows(tmp_path, spark, lake, sql, _none())
         assert _rows(tmp_path, spark, lake, sql, _patched(unknown)) == known

@@ -6,18 +6,75 @@ the nearest microsecond, so that whoever knows the engine needs the nanoseconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
+from bridge.formats.parquet.tail import open_footer, read_tail
 from bridge.kernel.errors import FileAmbiguous
+from bridge.storage.child import ChildReader
+from bridge.storage.port import Storage
+from bridge.storage.reading.source import RangeSource
 
 _EDGE = (2**63 - 1) // 1000 - 1
+_MILLIS = 2**63 // 1_000_000
+_BATCH = 128 * 1024
 
 
 def has_int96(metadata: pa.parquet.FileMetaData, leaves: list[int]) -> bool:
     return any(metadata.schema.column(leaf).physical_type == "INT96" for leaf in leaves)
+
+
+def far_leaves(source: Any, metadata: pq.FileMetaData, leaves: Sequence[int]) -> Iterator[int]:
+    """Those of some INT96 leaves that hold a time which 64 bits of nanoseconds do not.
+
+    Milliseconds hold every INT96. One at an edge counts as beyond it.
+
+    Errors: those of Arrow.
+    """
+    reader = pq.core.ParquetReader()
+    reader.open(source, metadata=metadata, coerce_int96_timestamp_unit="ms")
+    groups = list(range(metadata.num_row_groups))
+    for leaf in leaves:
+        read = reader.iter_batches(_BATCH, groups, column_indices=[leaf], use_threads=False)
+        if any(_is_far(times) for batch in read for times in _times(batch.column(0))):
+            yield leaf
+
+
+def find_far(
+    storage: Storage, uri: str, size: int, leaves: Sequence[int], most: int
+) -> tuple[int, list[int]]:
+    """The bytes that some INT96 leaves take in a file, and its `far_leaves`. Runs in the child.
+
+    Args:
+        most: bytes; of more none is read.
+
+    Errors:
+        FileCorrupt, FileUnreadable, StorageFailure.
+    """
+    tail = read_tail(storage, uri, size)
+    metadata = open_footer(tail, uri)
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    taken = sum(group.column(leaf).total_compressed_size for group in groups for leaf in leaves)
+    if taken > most:
+        return taken, []
+    whole = len(tail) == size
+    source = RangeSource(storage, uri, size)
+    opened = pa.BufferReader(tail) if whole else pa.PythonFile(source, mode="r")
+    return taken, list(far_leaves(opened, metadata, leaves))
+
+
+FAR: ChildReader[tuple[int, list[int]]] = ChildReader(find_far)
+
+
+def _is_far(times: pa.Array) -> bool:
+    found = pc.min_max(times.cast(pa.int64()))
+    low, high = found["min"].as_py(), found["max"].as_py()
+    return low is not None and not (low > -_MILLIS and high < _MILLIS)
 
 
 def with_nanoseconds(micros: pa.Array, nanos: pa.Array, name: str, uri: str) -> pa.Array:

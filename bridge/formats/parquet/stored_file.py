@@ -63,6 +63,11 @@ class StoredSchema:
     columns: tuple[StoredColumn, ...]
     numbered: bool
 
+    @property
+    def int96(self) -> list[int]:
+        """The leaves whose times are INT96."""
+        return [i for i, each in enumerate(self.columns) if each.type.physical == "INT96"]
+
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
@@ -71,29 +76,32 @@ class StoredFile:
     Attributes:
         rows: -1 if its writer's number is not believed.
         old: a column with times before 1900 in the old calendar, which clients read as they are.
+        far: leaves with an INT96 that nanoseconds do not hold; None: the values were not read.
     """
 
     schema: StoredSchema
     rows: int
     old: tuple[str, ...] = ()
+    far: tuple[int, ...] | None = None
 
     def spell(self) -> str:
         """All but the rows, as an index keeps it."""
         columns = [[c.path, c.plain, _type_parts(c.type)] for c in self.schema.columns]
-        whole = json.dumps([columns, self.schema.numbered, self.old], separators=(",", ":"))
+        parts = [columns, self.schema.numbered, self.old, self.far]
+        whole = json.dumps(parts, separators=(",", ":"))
         return base64.b64encode(zlib.compress(whole.encode())).decode()
 
 
 def parse_stored(text: str) -> StoredFile:
     """The inverse of `StoredFile.spell`; the rows are unknown."""
-    columns, numbered, old = json.loads(zlib.decompress(base64.b64decode(text)))
+    columns, numbered, old, far = json.loads(zlib.decompress(base64.b64decode(text)))
     schema = StoredSchema(
         tuple(
             StoredColumn(tuple(path), PhysicalType(*type), plain) for path, plain, type in columns
         ),
         numbered,
     )
-    return StoredFile(schema, -1, tuple(old))
+    return StoredFile(schema, -1, tuple(old), None if far is None else tuple(far))
 
 
 def _type_parts(t: PhysicalType) -> list[Any]:
