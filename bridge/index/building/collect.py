@@ -28,7 +28,7 @@ from bridge.index.building.evidence import LARGEST, MOST, compare, spell
 from bridge.index.building.file_listeners import FileListener, file_listeners, tell
 from bridge.index.building.listed import Listed
 from bridge.index.building.sample import SCHEMA, SIGNATURE, Sampling, merge
-from bridge.index.building.scan import column_ranges, leaf_scans
+from bridge.index.building.scan import column_ranges, int96_leaves, leaf_scans
 from bridge.index.building.value_scan import DEEP, READER
 from bridge.index.generations.shard import Collected, CollectedBuilder
 from bridge.index.kinds.definition import KindDefinition
@@ -420,8 +420,9 @@ class _Entry:
         gatherings = self._gatherings(facts)
         tells, counted = self._tells(footer), reading.nan == "scan"
         scans = leaf_scans(footer) if counted or tells else []
+        times = int96_leaves(footer) if counted or tells else []
         every: list[Gathering] = [*scans, *gatherings.values()]
-        columns = file.missing(column_ranges(footer, every))
+        columns = file.missing(column_ranges(footer, every, times))
         if columns and sum(end - start for start, end in columns) <= _AHEAD:
             yield Fetch(file, columns)
         deep = [
@@ -430,15 +431,16 @@ class _Entry:
             if d.signature in gatherings and gatherings[d.signature].leaves
         ]
         self.rows = _finish({s: g for s, g in gatherings.items() if not g.leaves})
-        if not footer.rows or not (deep or scans or sampling):
+        if not footer.rows or not (deep or scans or times or sampling):
             for each in scans:
                 each.finish()
             self.rows = _finish(gatherings)
             return
-        asked = task.uri, task.size, footer.tail, bool(scans), deep, sampling
+        asked = task.uri, task.size, footer.tail, bool(scans or times), deep, sampling
         stated = footer.leaves
         try:
-            footer.leaves, rows, self.problem = DEEP.read(self._stored, *asked, ahead=False)
+            found = DEEP.read(self._stored, *asked, ahead=False)
+            footer.leaves, rows, footer.stored, self.problem = found
         except Exception as error:
             if not (deep or counted):  # the sample is a help
                 return

@@ -6,14 +6,18 @@ index kind. No data is read if no index needs it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.formats.leaf_scan import LeafScan
+from bridge.formats.parquet.int96 import far_leaves
 from bridge.formats.parquet.statistics import Footer
+from bridge.formats.parquet.stored_file import parse_stored
 from bridge.formats.parquet.values import read_leaves
 from bridge.formats.parquet.writers import Doubts, doubts_about
 from bridge.formats.statistics import LeafStatistics
@@ -72,29 +76,62 @@ def scan(
     if not leaves:
         return lost
     try:
-        for table in read_leaves(file.source(), footer, leaves):
-            paths = {i: footer.leaves[i].column.path for i in leaves}
-            arrays = Arrays({i: leaf_values(table, path) for i, path in paths.items()})
-            for i, gathering in waiting.items():
-                if i not in lost:
-                    try:
-                        gathering.update(arrays)
-                    except _NOT_OF_THE_FILE as error:
-                        lost[i] = f"{uri}: no index of its values: {error}".partition("\n")[0]
+        with _damage_is_told(uri):
+            for table in read_leaves(file.source(), footer, leaves):
+                paths = {i: footer.leaves[i].column.path for i in leaves}
+                arrays = Arrays({i: leaf_values(table, path) for i, path in paths.items()})
+                for i, gathering in waiting.items():
+                    if i not in lost:
+                        try:
+                            gathering.update(arrays)
+                        except _NOT_OF_THE_FILE as error:
+                            lost[i] = f"{uri}: no index of its values: {error}".partition("\n")[0]
     except NotImplementedError as error:
         why = f"{uri}: its data cannot be read here: {error}".partition("\n")[0]
         return dict.fromkeys(waiting, why)
+    return lost
+
+
+@contextmanager
+def _damage_is_told(uri: str) -> Iterator[None]:
+    """Errors: FileCorrupt; NotImplementedError: a library lacks something."""
+    try:
+        yield
+    except NotImplementedError:
+        raise
     except (pa.ArrowException, OSError, KeyError) as error:
         if is_passing(error):
             raise
         first = str(error).partition("\n")[0]
         raise FileCorrupt(f"{uri}: its data cannot be decoded: {first}", "rewrite it") from error
-    return lost
 
 
-def column_ranges(footer: Footer, gatherings: Sequence[Gathering]) -> list[Range]:
-    """Where the values that `scan` reads are in the file."""
-    leaves = _needed(footer, gatherings)
+def int96_leaves(footer: Footer) -> list[int]:
+    return [i for i, leaf in enumerate(footer.leaves) if leaf.column.type.physical == "INT96"]
+
+
+def spell_stored(footer: Footer, file: _Opens) -> str | None:
+    """`FileStatistics.stored`, with the INT96 leaves whose times are far.
+
+    Errors:
+        FileCorrupt: the data cannot be decoded.
+    """
+    leaves = int96_leaves(footer)
+    if footer.stored is None or not leaves:
+        return footer.stored
+    try:
+        with _damage_is_told(footer.uri):
+            far = tuple(far_leaves(file.source(), footer.metadata, leaves))
+    except NotImplementedError:
+        return footer.stored
+    return replace(parse_stored(footer.stored), far=far).spell()
+
+
+def column_ranges(
+    footer: Footer, gatherings: Sequence[Gathering], more: Sequence[int] = ()
+) -> list[Range]:
+    """Where the values that `scan` reads are in the file, and those of more leaves."""
+    leaves = sorted({*_needed(footer, gatherings), *more})
     chunks = [chunks[leaf] for _, chunks in footer.groups for leaf in leaves]
     return [(chunk.start, chunk.start + chunk.size) for chunk in chunks]
 
