@@ -116,7 +116,7 @@ class _Work:
     default="footer",
     show_default=True,
     help="scan also reads float columns to count NaN, so that <> can prune on them, and > too in "
-    "Hive and Spark.",
+    "Hive and Spark; and INT96 times, of which PyIceberg cannot read all.",
 )
 @click.option(
     "--local/--spark",

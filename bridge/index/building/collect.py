@@ -11,7 +11,7 @@ import contextlib
 import heapq
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, cast
 
 import numpy as np
@@ -21,6 +21,7 @@ from bridge.formats.column_chunks import ChunkReader, ValueReader
 from bridge.formats.file_format import FileFormat, StatisticsReader
 from bridge.formats.lines.recipe import Recipe
 from bridge.formats.parquet.statistics import Footer
+from bridge.formats.parquet.stored_file import parse_stored
 from bridge.formats.parquet.writers import doubts_about
 from bridge.formats.registry import file_formats
 from bridge.formats.statistics import FileStatistics
@@ -440,7 +441,7 @@ class _Entry:
         stated = footer.leaves
         try:
             found = DEEP.read(self._stored, *asked, ahead=False)
-            footer.leaves, rows, footer.stored, self.problem = found
+            footer.leaves, rows, far, self.problem = found
         except Exception as error:
             if not (deep or counted):  # the sample is a help
                 return
@@ -448,6 +449,8 @@ class _Entry:
                 raise
             self.problem = f"{error.code}: {error.message}"
             return
+        if far is not None and footer.stored is not None:
+            footer.stored = replace(parse_stored(footer.stored), far=far).spell()
         if tells:
             footer.shown = spell(compare(stated, footer, self.problem))
             self.problem = self.problem if deep or counted else None

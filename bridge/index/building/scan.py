@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -17,7 +16,6 @@ import pyarrow.compute as pc
 from bridge.formats.leaf_scan import LeafScan
 from bridge.formats.parquet.int96 import far_leaves
 from bridge.formats.parquet.statistics import Footer
-from bridge.formats.parquet.stored_file import parse_stored
 from bridge.formats.parquet.values import read_leaves
 from bridge.formats.parquet.writers import Doubts, doubts_about
 from bridge.formats.statistics import LeafStatistics
@@ -110,21 +108,20 @@ def int96_leaves(footer: Footer) -> list[int]:
     return [i for i, leaf in enumerate(footer.leaves) if leaf.column.type.physical == "INT96"]
 
 
-def spell_stored(footer: Footer, file: _Opens) -> str | None:
-    """`FileStatistics.stored`, with the INT96 leaves whose times are far.
+def find_far(footer: Footer, file: _Opens) -> tuple[int, ...] | None:
+    """See `bridge.formats.parquet.stored_file.StoredFile.far`.
 
     Errors:
         FileCorrupt: the data cannot be decoded.
     """
     leaves = int96_leaves(footer)
-    if footer.stored is None or not leaves:
-        return footer.stored
+    if not leaves:
+        return None
     try:
         with _damage_is_told(footer.uri):
-            far = tuple(far_leaves(file.source(), footer.metadata, leaves))
+            return tuple(far_leaves(file.source(), footer.metadata, leaves))
     except NotImplementedError:
-        return footer.stored
-    return replace(parse_stored(footer.stored), far=far).spell()
+        return None
 
 
 def column_ranges(

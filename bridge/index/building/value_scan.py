@@ -17,7 +17,7 @@ from bridge.formats.parquet.statistics import FooterReader
 from bridge.formats.physical_column import PhysicalColumn
 from bridge.formats.statistics import FileStatistics, LeafStatistics
 from bridge.index.building.sample import SIGNATURE, Sampling, sample_file
-from bridge.index.building.scan import leaf_scans, scan, spell_stored
+from bridge.index.building.scan import find_far, leaf_scans, scan
 from bridge.index.kinds import registry
 from bridge.index.kinds.definition import KindDefinition
 from bridge.index.kinds.kind import Arrays, FileFacts, Gathering, IndexKind, Row
@@ -74,9 +74,9 @@ class _Gatherings:
 READER: ChildReader[FileValues] = ChildReader(gather)
 
 
-Deep = tuple[list[LeafStatistics], dict[str, list[Row]], str | None, str | None]
-"""Statistics of the leaves, rows by signature, `FileStatistics.stored`, and a problem if the values
-cannot be read."""
+Deep = tuple[list[LeafStatistics], dict[str, list[Row]], tuple[int, ...] | None, str | None]
+"""Statistics of the leaves, rows by signature, `StoredFile.far`, and a problem if the values cannot
+be read."""
 
 
 def gather_parquet(
@@ -112,6 +112,7 @@ def gather_parquet(
     wrapped = {i for i, leaf in enumerate(footer.leaves) if _is_wrapped(leaf)}
     gatherings = {s: g for s, g in found.items() if g is not None and not wrapped & {*g.leaves}}
     scans = leaf_scans(footer) if counted else []
+    far = None
     try:
         lost = scan(footer, [*scans, *gatherings.values()], file, uri)
         for i, each in enumerate(scans):
@@ -121,11 +122,11 @@ def gather_parquet(
             if i not in lost:
                 rows[signature] = [dict(row) for row in gathering.finish()]
         if counted:
-            footer.stored = spell_stored(footer, file)
+            far = find_far(footer, file)
     except FileCorrupt as error:
-        return footer.leaves, rows, footer.stored, f"{error.code}: {error.message}"
+        return footer.leaves, rows, far, f"{error.code}: {error.message}"
     problem = next((f"{FileUnreadable.code}: {why}" for why in lost.values()), None)
-    return footer.leaves, rows, footer.stored, problem
+    return footer.leaves, rows, far, problem
 
 
 def _is_wrapped(leaf: LeafStatistics) -> bool:
