@@ -94,13 +94,14 @@ class StoredFile:
 
 def parse_stored(text: str) -> StoredFile:
     """The inverse of `StoredFile.spell`; the rows are unknown."""
-    columns, numbered, old, far = json.loads(zlib.decompress(base64.b64decode(text)))
+    columns, numbered, old, *more = json.loads(zlib.decompress(base64.b64decode(text)))
     schema = StoredSchema(
         tuple(
             StoredColumn(tuple(path), PhysicalType(*type), plain) for path, plain, type in columns
         ),
         numbered,
     )
+    far = more[0] if more else None  # earlier builds say nothing of it
     return StoredFile(schema, -1, tuple(old), None if far is None else tuple(far))
 
 
