@@ -1,4 +1,5 @@
-"""INT96 times that PyIceberg shows wrongly: it reads them as nanoseconds, which wrap round."""
+"""Times that PyIceberg shows wrongly: it reads INT96 as nanoseconds, which wrap round, and cuts
+nanoseconds."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ def require_near_times(
     stored: Sequence[StoredFile],
     footers: Footers,
 ) -> None:
-    """Refuses a file with an INT96 out of the range of nanoseconds.
+    """Refuses a file with an INT96 out of the range of nanoseconds, or finer times than micros.
 
     Values are read of the files of which no index tells.
 
@@ -45,7 +46,7 @@ def require_near_times(
 
 
 def _times(layout: IcebergLayout, schema: StoredSchema, wanted: Set[str] | None) -> Leaves:
-    found = ((i, schema.columns[i]) for i in schema.int96)
+    found = ((i, schema.columns[i]) for i in schema.nanoseconds)
     return tuple(
         i
         for i, column in found
@@ -57,10 +58,13 @@ def _require_none(
     layout: IcebergLayout, file: FileStat, schema: StoredSchema, far: Sequence[int]
 ) -> None:
     if far:
+        column = schema.columns[far[0]]
+        what = "INT96 times before 1677-09-21 or after 2262-04-11, which it takes for others"
+        if column.type.physical != "INT96":
+            what = "times that are no whole microseconds, which it cuts"
         raise UnsupportedTable(
             f"{layout.table.name}: PyIceberg would not read {file.uri} rightly: the column "
-            f"{'.'.join(schema.columns[far[0]].path)} has INT96 times before 1677-09-21 or after "
-            "2262-04-11, which it takes for others",
+            f"{'.'.join(column.path)} has {what}",
             "select other columns (selected_fields), leave the file out by a filter, write it with "
-            "64-bit timestamps, or read it with Spark or Trino",
+            "times in microseconds, or read it with Trino or Hive",
         )

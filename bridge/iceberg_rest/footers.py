@@ -21,11 +21,11 @@ _LEAST_BYTES = 16 << 10
 """Each file counts for so many bytes at least."""
 Leaves = tuple[int, ...]
 TimesOfFile = tuple[FileStat, Leaves]
-"""A file, and leaves of it whose times are INT96."""
+"""A file, and leaves of it whose times are nanoseconds."""
 
 
 class Footers:
-    """Reads footers and INT96 values, and keeps what they say while a file is the same.
+    """Reads footers and times, and keeps what they say while a file is the same.
 
     Args:
         threads: reads under way at once.
@@ -68,7 +68,7 @@ class Footers:
         return [found[file] for file in files]
 
     def far_leaves(self, table: TableName, asked: Sequence[TimesOfFile]) -> list[Leaves]:
-        """Of each file those of some INT96 leaves that hold a time which nanoseconds do not.
+        """Of each file those of some leaves that are `bridge.formats.parquet.int96.far_leaves`.
 
         Errors:
             LimitExceeded: one plan would read too much.
@@ -95,8 +95,8 @@ class Footers:
             )
         if taken > most:
             raise LimitExceeded(
-                f"{table}: PyIceberg reads INT96 times as nanoseconds, and the planner would read "
-                f"more than {_MOST_BYTES >> 20} MiB to see that they lie between 1677 and 2262",
+                f"{table}: the planner would read more than {_MOST_BYTES >> 20} MiB of times in "
+                "nanoseconds or INT96, to see that PyIceberg shows them rightly",
                 f"run skipbridge index build {table} --nan scan, filter the table, or select other "
                 "columns",
             )

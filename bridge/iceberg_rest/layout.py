@@ -17,6 +17,7 @@ from typing import Any
 
 from bridge.formats.parquet.stored_file import StoredColumn, StoredFile, StoredSchema
 from bridge.formats.physical_column import PhysicalType
+from bridge.iceberg_rest.clients import Client
 from bridge.iceberg_rest.expressions import IcebergColumn
 from bridge.kernel.errors import UnsupportedTable
 from bridge.kernel.types import Field, Kind, Type
@@ -49,6 +50,7 @@ _RESERVED = (
 )
 """Columns of Iceberg's own, which hide those of a table."""
 _KEYS = (Kind.TINYINT, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE, Kind.STRING)
+_BITS_OF = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INTEGER: 32, Kind.BIGINT: 64}
 _SIMPLE = {
     Kind.BOOLEAN: "boolean",
     Kind.TINYINT: "int",
@@ -79,7 +81,7 @@ class _Names:
 
 @dataclass(frozen=True, slots=True)
 class IcebergLayout:
-    """How a table appears to clients.
+    """How a table appears to a client.
 
     Attributes:
         fields: of the schema, as JSON.
@@ -92,6 +94,7 @@ class IcebergLayout:
     """
 
     table: CatalogTable
+    client: Client
     fields: list[dict[str, Any]]
     specs: list[dict[str, Any]]
     mapping: str
@@ -141,7 +144,7 @@ class IcebergLayout:
                 held = met.setdefault(path[:end], column.path[:end])
                 if held != column.path[:end]:
                     yield f"it has the columns {'.'.join(held)} and {'.'.join(column.path[:end])}"
-            doubt = _doubt(self._declared, column, self.zoned)
+            doubt = _doubt(self._declared, column, self.zoned, self.client)
             if doubt:
                 yield doubt
             if _declared(self._declared, path) is None:
@@ -154,9 +157,12 @@ class IcebergLayout:
 
 
 def layout_of(
-    table: CatalogTable, indexed: Sequence[StoredColumn] = (), met: Sequence[StoredColumn] = ()
+    table: CatalogTable,
+    indexed: Sequence[StoredColumn] = (),
+    met: Sequence[StoredColumn] = (),
+    client: Client = Client.OTHER,
 ) -> IcebergLayout:
-    """How a table appears.
+    """How a table appears to a client.
 
     Args:
         indexed: columns of the table's files as its index has them; of a list or map no types.
@@ -178,14 +184,16 @@ def layout_of(
     fields = [build.field(f.name, f.type, ()) for f in table.schema]
     all_zoned = frozenset(build.zoned | zoned)
     for column in indexed:
-        doubt = "" if column.type.logical == "repeated" else _doubt(declared, column, all_zoned)
-        if doubt:
+        if column.type.logical == "repeated":
+            continue
+        if doubt := _doubt(declared, column, all_zoned, client):
             raise _refusal(table, doubt)
     names = _names(table, [*known, *_OWN.get(table.table_format, ())])
     specs = [_spec(table, mask, build.ids) for mask in range(1 << len(table.partition_keys))]
     dated = tuple(k.name for k in table.partition_keys if k.type.kind is Kind.DATE)
     return IcebergLayout(
         table,
+        client,
         fields,
         specs,
         json.dumps(_mapping(names, (), _read(table, build.ids)), ensure_ascii=False),
@@ -408,7 +416,7 @@ def _is_zoned(stored: PhysicalType) -> bool:
     return stored.utc or stored.physical == "INT96"
 
 
-def _doubt(declared: Declared, column: StoredColumn, zoned: frozenset[Path]) -> str:
+def _doubt(declared: Declared, column: StoredColumn, zoned: frozenset[Path], client: Client) -> str:
     """Why a client would read a stored column wrongly; empty if it would not, or reads it never."""
     path = _lower(column.path)
     found = _declared(declared, path)
@@ -419,7 +427,7 @@ def _doubt(declared: Declared, column: StoredColumn, zoned: frozenset[Path]) -> 
         return f"the column {name} is {found}"
     if not column.plain:
         return f"the column {name} is a list or map of old levels"
-    doubt = _mismatch(found, column.type, path in zoned)
+    doubt = _mismatch(found, column.type, path in zoned, client)
     return f"the column {name} is {found}, its files hold {doubt}" if doubt else ""
 
 
@@ -447,8 +455,8 @@ def _declared(declared: Declared, path: Path) -> Type | str | None:
     return f"{top} in the table, its files nest it otherwise" if type.fields else type
 
 
-def _mismatch(declared: Type, stored: PhysicalType, zoned: bool) -> str:
-    """What is stored, if clients are not known to read it rightly as what is declared."""
+def _mismatch(declared: Type, stored: PhysicalType, zoned: bool, client: Client) -> str:
+    """What is stored, if a client is not known to read it rightly as what is declared."""
     logical, physical = stored.logical, stored.physical
     right = False
     match declared.kind:
@@ -468,10 +476,14 @@ def _mismatch(declared: Type, stored: PhysicalType, zoned: bool) -> str:
             right = logical == "string"
         case Kind.TIMESTAMP | Kind.TIMESTAMP_TZ:
             # Java takes milliseconds and nanoseconds for microseconds.
-            right = logical == "timestamp" and stored.unit in ("us", "")
+            right = logical == "timestamp"
+            right = right and (stored.unit in ("us", "") or client is Client.PYICEBERG)
             right = right and _is_zoned(stored) is zoned
         case _ if declared.is_integer:
             right = logical == "int" and (physical == "INT32" or declared.kind is Kind.BIGINT)
+            # Java fails on them, and PyIceberg filters those of 32 bits by the bits of signed ones.
+            small = logical == "uint" and stored.width <= 16 and client is Client.PYICEBERG
+            right = right or (small and stored.width < _BITS_OF[declared.kind])
     if right:
         return ""
     if logical == "timestamp":

@@ -59,7 +59,7 @@ class Tables:
         self.planner = planner
         self._schemes = dict(schemes or {})
         self._met: BoundedCache[_Identity, _Schemas] = BoundedCache(_MOST_TABLES)
-        self._layouts: BoundedCache[tuple[_Identity, int, bool], _Held] = BoundedCache(
+        self._layouts: BoundedCache[tuple[_Identity, int, bool, Client], _Held] = BoundedCache(
             capacity=_MOST_COLUMNS, weigh=lambda held: len(held.layout.columns)
         )
 
@@ -79,13 +79,13 @@ class Tables:
         Errors:
             UnsupportedTable: the client cannot read the table rightly.
         """
-        key = (_identity(table), view.generation, learnt)
+        key = (_identity(table), view.generation, learnt, client)
         held = self._layouts.get(key)
         met = self._met.get(key[0], ()) if learnt else ()
         if held is None or held.table != table or held.met is not met:
             schemas = dict.fromkeys((*met, *_indexed_schemas(view)))
             files = [column for schema in schemas for column in schema.columns]
-            layout = layout_of(table, _indexed_columns(view), files)
+            layout = layout_of(table, _indexed_columns(view), files, client)
             self._layouts.put(key, _Held(table, met, layout))
         else:
             layout = held.layout

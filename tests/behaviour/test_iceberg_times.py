@@ -1,8 +1,9 @@
-"""INT96 times through PyIceberg, which reads them as nanoseconds: right, or refused by name."""
+"""Times through PyIceberg, in INT96, which it reads as nanoseconds, and in other units."""
 
 from __future__ import annotations
 
 import datetime
+import operator
 import random
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,9 @@ import pytest
 from pyiceberg.exceptions import BadRequestError
 
 from bridge.iceberg_rest import footers, selection
-from bridge.kernel.types import BIGINT, TIMESTAMP, Field, array, struct
+from bridge.kernel.types import BIGINT, INTEGER, TIMESTAMP, Field, array, struct
 from bridge.table.model import Column
-from tests.support.iceberg_door import JAVA, PYICEBERG, open_door
+from tests.support.iceberg_door import JAVA, PYICEBERG, TABLE, open_door
 from tests.support.lake import Lake
 from tests.tiers import examples, seed
 
@@ -190,3 +191,95 @@ def test_a_plan_for_others_is_not_given_again_to_another_selection(tmp_path: Pat
         for select, status in ((["id"], 200), (["t"], 400)):
             asked: dict[str, Any] = {"select": select, "snapshot-id": snapshot}
             assert door.plan({"User-Agent": "curl"}, **asked).status_code == status
+
+
+_ORDERS: dict[str, Any] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_other_units_are_right_in_pyiceberg(zone: str | None, tmp_path: Path) -> None:
+    """Java takes them for microseconds, and is refused."""
+    rng = random.Random(seed(1000))
+    lake = Lake(
+        tmp_path, (Column("id", BIGINT), Column("t", TIMESTAMP), Column("l", array(TIMESTAMP)))
+    )
+    times: list[Any] = []
+    files = 9
+    for number in range(files):
+        unit = ("ms", "us", "ns")[number % 3]
+        start = NEAR + datetime.timedelta(days=100 * number)
+        step = datetime.timedelta(milliseconds=1) if unit == "ms" else datetime.timedelta(0, 0, 1)
+        some = [None if rng.random() < 0.2 else start + step * rng.randint(-9, 9) for _ in range(9)]
+        kind = pa.timestamp(unit, zone)
+        data = {
+            "id": range(len(times), len(times) + 9),
+            "t": pa.array(some, kind),
+            "l": pa.array([[v, None] for v in some], pa.list_(kind)),
+        }
+        lake.write(f"f{number}.parquet", pa.table(data), row_group_size=4)
+        times += some
+    lake.build()
+    with open_door(lake) as door:
+        assert "the column t is timestamp, its files hold times" in door.get(TABLE, JAVA).text
+        assert door.get(TABLE, {"User-Agent": "curl"}).status_code == 400
+        table = door.table()
+        found = table.scan().to_arrow().sort_by("id")
+        assert times_of(found) == times
+        inner = [[v and v.replace(tzinfo=None) for v in row] for row in found["l"].to_pylist()]
+        assert inner == [[v, None] for v in times]
+        door.planned.clear()
+        for _ in range(examples(10, 40, 200)):
+            literal = rng.choice([v for v in times if v])
+            literal += datetime.timedelta(microseconds=rng.choice((0, 0, 1, -1, 500)))
+            op = rng.choice(list(_ORDERS))
+            text = literal.isoformat() + ("+00:00" if zone else "")
+            rows = table.scan(f"t {op} '{text}'").to_arrow()["id"].to_pylist()
+            wanted = [i for i, v in enumerate(times) if v and _ORDERS[op](v, literal)]
+            assert sorted(rows) == wanted, (op, text)
+        assert min(door.planned) < files
+
+
+def test_times_finer_than_microseconds_are_refused(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, COLUMNS[:2])
+    fine = pa.array([1_700_000_000_000_000_001], pa.timestamp("ns"))
+    lake.write("f.parquet", pa.table({"id": [1], "t": fine}))
+    for nan in ("footer", "scan"):
+        lake.build(nan=nan)
+        with open_door(lake) as door:
+            with pytest.raises(BadRequestError, match="the column t has times that are no whole"):
+                door.table().scan().to_arrow()
+            assert door.table().scan(selected_fields=("id",)).to_arrow()["id"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_small_unsigned_integers_are_right_in_pyiceberg(bits: int, tmp_path: Path) -> None:
+    most = 2**bits - 1
+    kind = getattr(pa, f"uint{bits}")()
+    lake = Lake(tmp_path, (Column("id", BIGINT), Column("n", INTEGER), Column("l", array(BIGINT))))
+    numbers = [0, 1, None, 5, most, most - 1, most // 2 + 1, 100]
+    for i in (0, 4):
+        some = numbers[i : i + 4]
+        data = {
+            "id": range(i, i + 4),
+            "n": pa.array(some, kind),
+            "l": pa.array([[v] for v in some], pa.list_(kind)),
+        }
+        lake.write(f"f{i}.parquet", pa.table(data), row_group_size=2)
+    lake.build()
+    with open_door(lake) as door:
+        table = door.table()
+        found = table.scan().to_arrow().sort_by("id")
+        assert found["n"].to_pylist() == numbers
+        assert found["l"].to_pylist() == [[v] for v in numbers]
+        for literal in (-1, 0, 5, most // 2, most, most + 1, -(2**31), 2**31 - 1):
+            for op, holds in _ORDERS.items():
+                rows = table.scan(f"n {op} {literal}").to_arrow()["id"].to_pylist()
+                wanted = [i for i, v in enumerate(numbers) if v is not None and holds(v, literal)]
+                assert sorted(rows) == wanted, (op, literal)

@@ -269,7 +269,7 @@ def test_what_java_reads_wrongly_is_refused(case: str, tmp_path: Path, spark: Ic
     lake = _lake(tmp_path, {"odd": kind}, [{"odd": values}])
     with open_door(lake) as door, pytest.raises(SparkFailed, match="the column odd is"):
         spark(f"SELECT * FROM {spark.table(door.url)}")
-    with _patched((layout, "_mismatch", lambda declared, stored, zoned: "")):
+    with _patched((layout, "_mismatch", lambda *told: "")):
         try:
             found = _rows(tmp_path, spark, lake, "SELECT CAST(odd AS string) FROM {t}", _none())
         except SparkFailed:

@@ -1,6 +1,6 @@
-"""INT96 timestamps of Parquet with all their digits.
+"""Timestamps of Parquet with all their digits: INT96, and others of nanoseconds.
 
-Arrow reads them as nanoseconds, which end in 2262, or as microseconds, and cuts. Trino rounds to
+Arrow reads INT96 as nanoseconds, which end in 2262, or as microseconds, and cuts. Trino rounds to
 the nearest microsecond, so that whoever knows the engine needs the nanoseconds.
 """
 
@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bridge.formats.parquet.tail import open_footer, read_tail
@@ -23,6 +22,13 @@ from bridge.storage.reading.source import RangeSource
 _EDGE = (2**63 - 1) // 1000 - 1
 _MILLIS = 2**63 // 1_000_000
 _BATCH = 128 * 1024
+_LISTS = (
+    pa.types.is_list,
+    pa.types.is_large_list,
+    pa.types.is_fixed_size_list,
+    pa.types.is_list_view,
+    pa.types.is_large_list_view,
+)
 
 
 def has_int96(metadata: pa.parquet.FileMetaData, leaves: list[int]) -> bool:
@@ -30,9 +36,10 @@ def has_int96(metadata: pa.parquet.FileMetaData, leaves: list[int]) -> bool:
 
 
 def far_leaves(source: Any, metadata: pq.FileMetaData, leaves: Sequence[int]) -> Iterator[int]:
-    """Those of some INT96 leaves that hold a time which 64 bits of nanoseconds do not.
+    """Those of some leaves with a time that is another one in microseconds, by way of nanoseconds.
 
-    Milliseconds hold every INT96. One at an edge counts as beyond it.
+    An INT96 may lie out of the range of nanoseconds; one at its edge counts as beyond it. Other
+    nanoseconds may be no whole microseconds.
 
     Errors: those of Arrow.
     """
@@ -41,14 +48,14 @@ def far_leaves(source: Any, metadata: pq.FileMetaData, leaves: Sequence[int]) ->
     groups = list(range(metadata.num_row_groups))
     for leaf in leaves:
         read = reader.iter_batches(_BATCH, groups, column_indices=[leaf], use_threads=False)
-        if any(_is_far(times) for batch in read for times in _times(batch.column(0))):
+        if any(_is_far(batch.column(0)) for batch in read):
             yield leaf
 
 
 def find_far(
     storage: Storage, uri: str, size: int, leaves: Sequence[int], most: int
 ) -> tuple[int, list[int]]:
-    """The bytes that some INT96 leaves take in a file, and its `far_leaves`. Runs in the child.
+    """The bytes that some leaves take in a file, and its `far_leaves`. Runs in the child.
 
     Args:
         most: bytes; of more none is read.
@@ -71,10 +78,14 @@ def find_far(
 FAR: ChildReader[tuple[int, list[int]]] = ChildReader(find_far)
 
 
-def _is_far(times: pa.Array) -> bool:
-    found = pc.min_max(times.cast(pa.int64()))
-    low, high = found["min"].as_py(), found["max"].as_py()
-    return low is not None and not (low > -_MILLIS and high < _MILLIS)
+def _is_far(array: pa.Array) -> bool:
+    found = list(_times(array))
+    for times in found:
+        values = times.drop_null().cast(pa.int64()).to_numpy()
+        far = values % 1000 if times.type.unit == "ns" else np.abs(values) >= _MILLIS
+        if far.any():
+            return True
+    return not found  # the library gives it another type
 
 
 def with_nanoseconds(micros: pa.Array, nanos: pa.Array, name: str, uri: str) -> pa.Array:
@@ -113,5 +124,5 @@ def _times(array: pa.Array) -> Iterator[pa.Array]:
     elif pa.types.is_map(type):
         yield from _times(array.keys)
         yield from _times(array.items)
-    elif pa.types.is_list(type) or pa.types.is_large_list(type):
+    elif any(is_list(type) for is_list in _LISTS):
         yield from _times(array.flatten())

@@ -64,9 +64,10 @@ class StoredSchema:
     numbered: bool
 
     @property
-    def int96(self) -> list[int]:
-        """The leaves whose times are INT96."""
-        return [i for i, each in enumerate(self.columns) if each.type.physical == "INT96"]
+    def nanoseconds(self) -> list[int]:
+        """The leaves that Arrow reads as nanoseconds: INT96 among them."""
+        types = [each.type for each in self.columns]
+        return [i for i, t in enumerate(types) if t.physical == "INT96" or t.unit == "ns"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,8 @@ class StoredFile:
     Attributes:
         rows: -1 if its writer's number is not believed.
         old: a column with times before 1900 in the old calendar, which clients read as they are.
-        far: leaves with an INT96 that nanoseconds do not hold; None: the values were not read.
+        far: those of `StoredSchema.nanoseconds` that are `bridge.formats.parquet.int96.far_leaves`;
+            None: the values were not read.
     """
 
     schema: StoredSchema

@@ -29,7 +29,7 @@ from bridge.index.building.evidence import LARGEST, MOST, compare, spell
 from bridge.index.building.file_listeners import FileListener, file_listeners, tell
 from bridge.index.building.listed import Listed
 from bridge.index.building.sample import SCHEMA, SIGNATURE, Sampling, merge
-from bridge.index.building.scan import column_ranges, int96_leaves, leaf_scans
+from bridge.index.building.scan import column_ranges, leaf_scans, nanosecond_leaves
 from bridge.index.building.value_scan import DEEP, READER
 from bridge.index.generations.shard import Collected, CollectedBuilder
 from bridge.index.kinds.definition import KindDefinition
@@ -421,7 +421,7 @@ class _Entry:
         gatherings = self._gatherings(facts)
         tells, counted = self._tells(footer), reading.nan == "scan"
         scans = leaf_scans(footer) if counted or tells else []
-        times = int96_leaves(footer) if counted or tells else []
+        times = nanosecond_leaves(footer) if counted or tells else []
         every: list[Gathering] = [*scans, *gatherings.values()]
         columns = file.missing(column_ranges(footer, every, times))
         if columns and sum(end - start for start, end in columns) <= _AHEAD:

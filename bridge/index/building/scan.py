@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from bridge.formats.leaf_scan import LeafScan
 from bridge.formats.parquet.int96 import far_leaves
 from bridge.formats.parquet.statistics import Footer
+from bridge.formats.parquet.stored_file import parse_stored
 from bridge.formats.parquet.values import read_leaves
 from bridge.formats.parquet.writers import Doubts, doubts_about
 from bridge.formats.statistics import LeafStatistics
@@ -104,8 +105,11 @@ def _damage_is_told(uri: str) -> Iterator[None]:
         raise FileCorrupt(f"{uri}: its data cannot be decoded: {first}", "rewrite it") from error
 
 
-def int96_leaves(footer: Footer) -> list[int]:
-    return [i for i, leaf in enumerate(footer.leaves) if leaf.column.type.physical == "INT96"]
+def nanosecond_leaves(footer: Footer) -> list[int]:
+    """See `bridge.formats.parquet.stored_file.StoredSchema.nanoseconds`."""
+    if footer.stored is None or not footer.rows:
+        return []
+    return parse_stored(footer.stored).schema.nanoseconds
 
 
 def find_far(footer: Footer, file: _Opens) -> tuple[int, ...] | None:
@@ -114,7 +118,7 @@ def find_far(footer: Footer, file: _Opens) -> tuple[int, ...] | None:
     Errors:
         FileCorrupt: the data cannot be decoded.
     """
-    leaves = int96_leaves(footer)
+    leaves = nanosecond_leaves(footer)
     if not leaves:
         return None
     try:
