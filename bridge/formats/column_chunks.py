@@ -32,10 +32,11 @@ class ColumnChunks(Protocol):
         doubts: why columns have become doubtful, as far as the reader tells.
     """
 
-    doubts: Mapping[int, str]
-
     @property
     def leaves(self) -> tuple[PhysicalColumn, ...]: ...
+
+    @property
+    def doubts(self) -> Mapping[int, str]: ...
 
     def batches(self) -> Iterator[tuple[int, Batch]]:
         """The number of rows of each batch, and its values by column, in arrays of equal length.
