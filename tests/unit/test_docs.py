@@ -153,8 +153,12 @@ def test_the_figures_of_the_readme_are_those_of_the_docs() -> None:
 
 
 @pytest.mark.parametrize(
-    "about", ["how-to/clustering", "how-to/publishing", "how-to/indexes", "reference/trino"]
-)
+    "about",
+    [
+        "how-to/clustering", "how-to/publishing", "how-to/indexes", "how-to/sync", "how-to/s3",
+        "how-to/segments", "how-to/hudi", "reference/trino",
+    ],
+)  # fmt: skip
 def test_a_page_has_one_task(about: str) -> None:
     """At most 1,200 words each: what is longer is several pages."""
     pages = sorted((ROOT / "docs").glob(f"{about}*.md"))

@@ -253,7 +253,7 @@ def test_properties_are_of_their_format() -> None:
 
 
 def test_every_property_is_documented() -> None:
-    page = (Path(__file__).parents[3] / "docs/how-to/segments.md").read_text()
+    page = (Path(__file__).parents[3] / "docs/how-to/segments-formats.md").read_text()
     assert [name for of in PROPERTIES.values() for name in of if f"`{name}`" not in page] == []
 
 
