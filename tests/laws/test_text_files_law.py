@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from bridge.formats.lines.recipe import Recipe
-from bridge.kernel.types import BIGINT, STRING, Type
+from bridge.kernel.types import BIGINT, STRING, Type, parse_hive_type
 from tests.support import text_engines
 from tests.support.text_engines import DIFFER
 from tests.support.text_files import TYPES, json_value, read, value
@@ -40,6 +40,16 @@ _MORE = (
 """Members that are no columns."""
 _SCALARS = ("1", '"x"', "true", "null", "2.5")
 """Values of a column in which writers have put all sorts."""
+_NESTING = tuple(
+    map(parse_hive_type, ("struct<x:string,y:array<int>>", "array<string>", "map<string,string>",
+                          "array<struct<x:int>>", "map<string,array<int>>"))
+)  # fmt: skip
+_TAME = ('{"x":"1"}', '["a", "b"]', "[]", '[{"x":1}]', '{"Y":[1],"q":{"c0":1}}', '{"k":null}', "5")
+_OBJECTS = (
+    '{"x":{"z":0},"c0":7}', '[{"k":[1]}]', '{"y":[[1]]}', '{"X":[1],"c1":"a"}', '[{"x":{}}]',
+    '{"k":{"c0":7}}', '{"k":[{"c0":1}]}',
+)  # fmt: skip
+"""Values of nested columns: with an object or a list no deeper than the type has one, or deeper."""
 _NESTED = ('{"c0":1}', "[]", '[{"c1":"x"}]', '{"x":[2]}')
 """Values that make it unsure which members the line has."""
 asked: Counter[str] = Counter()
@@ -207,6 +217,8 @@ def test_json_is_read_as_both_engines_read_it(
     rng = random.Random(3)
     for _ in range(FILES):
         columns = _columns(rng, TYPES)
+        if rng.random() < 0.2:
+            columns = (*columns, ("n", rng.choice(_NESTING)))
         odd = rng.choice((0, 0, 0, 0.1))
         keys = rng.choice(("plain", "plain", "plain", "upper", "mixed", "odd"))
         mixed = rng.choice(("", "", "", "c0", "c1"))
@@ -221,7 +233,9 @@ def test_json_is_read_as_both_engines_read_it(
                     key = name.upper()
                 if keys == "odd":
                     key = rng.choice(_ODD_KEYS).replace("c0", name).replace("C0", name.upper())
-                held = json_value(rng, type, odd)
+                held = "null" if type.is_nested else json_value(rng, type, odd)
+                if type.is_nested and rng.random() < 0.7:
+                    held = rng.choice(_OBJECTS if rng.random() < 0.3 else _TAME)
                 if name == mixed:
                     held = rng.choice((*_SCALARS, *_SCALARS, rng.choice(_NESTED)))
                 members.append(f'"{key}":{held}')

@@ -189,8 +189,8 @@ class _Token(str):
 def json_row(line: bytes, columns: Sequence[tuple[str, Type]]) -> Row | _Differ:
     """Hive's JSON SerDes; `DIFFER` for a line that an engine refuses, or takes for another one.
 
-    Where a column is neither an object nor a list and its value is, Hive 2 and 3 go on inside of
-    it: what is in it are then members of the line, and its end is the line's.
+    Where a column, or a part of it, is neither an object nor a list and its value is, Hive 2 and 3
+    go on inside of it: what is in it are then members of the line, and its end is the line's.
     """
     try:
         text = line.decode()
@@ -212,16 +212,36 @@ def json_row(line: bytes, columns: Sequence[tuple[str, Type]]) -> Row | _Differ:
         if re.fullmatch("_col[0-9]+", name):
             return DIFFER
         if name in names:
-            if isinstance(value, list) and not names[name].is_nested:
+            if _leads_astray(value, names[name]):
                 return DIFFER
             found[name] = DIFFER if name in found else _of_json(value, names[name])
     return [found.get(name) for name, _ in columns]
+
+
+def _leads_astray(value: Any, type: Type) -> bool:
+    """Whether Hive meets the beginning of an object or a list where it takes one token."""
+    if not isinstance(value, list):
+        return False
+    pairs = bool(value) and all(isinstance(each, tuple) for each in value)
+    match type.kind:
+        case Kind.ARRAY:
+            inner = [] if pairs else [(each, type.fields[0].type) for each in value]
+        case Kind.MAP:
+            inner = [(v, type.fields[1].type) for _, v in value] if pairs else []
+        case Kind.STRUCT:
+            known = {f.name: f.type for f in type.fields}
+            inner = [(v, known[k.lower()]) for k, v in value if k.lower() in known] if pairs else []
+        case _:
+            return True
+    return any(_leads_astray(v, t) for v, t in inner)
 
 
 def _of_json(value: Any, type: Type) -> Value:
     kind = type.kind
     if value is None:
         return None
+    if type.is_nested:
+        return DIFFER
     if kind is Kind.BOOLEAN:
         return value if isinstance(value, bool) else DIFFER
     if type.is_integer:

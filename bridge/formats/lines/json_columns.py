@@ -8,8 +8,8 @@ line must hold one object. Where a check fails, the lines are read one by one by
 Values of nested types are not read.
 
 A column of which a value is of another JSON type is doubtful, and the others are not: engines take
-such a value by itself, or fail. Not so an object or a list where a column is neither: Hive 2 and 3
-then take what is in it for members of the line.
+such a value by itself, or fail. Not so an object or a list where the column, or a member of it, is
+neither: Hive 2 and 3 then take what is in it for members of the line.
 """
 
 from __future__ import annotations
@@ -104,11 +104,8 @@ class _JsonLines:
             for i, leaf in enumerate(leaves)
         )
         self._names = [name for name, _ in recipe.columns]
-        self._scalars = {
-            name: declared
-            for name, declared in recipe.columns
-            if declared != UNKNOWN and not declared.is_nested
-        }
+        self._declared = {name: type for name, type in recipe.columns if type != UNKNOWN}
+        self._nested = {n: type for n, type in self._declared.items() if type.is_nested}
         self._only_columns = not any(map(_BY_PLACE.fullmatch, self._names))
         """Whether Arrow may be asked to refuse keys that are no columns: no key is then odd."""
         self._loose: dict[int, float] = {}
@@ -158,7 +155,8 @@ class _JsonLines:
         if table is None:
             inner = {key for row in rows for _, value in row for key in _keys_in(value)}
             text = _one_text(block)
-            if self._are_sure(text, seen, inner) and not self._may_nest(text):
+            sure = self._are_sure(text, seen, inner) and not self._may_nest(text)
+            if sure and self._are_shaped(block):
                 table = self._parsed(block, keys, "ignore")
         # Each line begins and ends an object: with as many objects, none shares a line.
         if table is None or table.num_rows != len(ends):
@@ -210,10 +208,25 @@ class _JsonLines:
 
         The others are of Arrow's types. Keys that are spelled otherwise are known to be none.
         """
-        others = self._scalars.keys() - {self._names[leaf] for leaf in self._types}
+        others = self._declared.keys() - self._nested - {self._names[leaf] for leaf in self._types}
         if any(json.dumps(name, ensure_ascii=False) != f'"{name}"' for name in others):
             return True
         return bool(others) and _holds(text, f"(?i:{_key(others)})[ \\t:]*[\\[{{]")
+
+    def _are_shaped(self, block: bytes) -> bool:
+        """Whether no nested column holds an object or a list too deep inside."""
+        if not self._nested:
+            return True
+        nested, read = self._nested, json.JSONDecoder(object_pairs_hook=_Members).decode
+        try:
+            return all(
+                _is_shaped(value, nested[name])
+                for line in block[:-1].decode().split("\n")
+                for key, value in read(line)
+                if (name := key.lower()) in nested
+            )
+        except (ValueError, RecursionError):
+            return False
 
     def _read_lines(self, block: bytes) -> dict[int, pa.Array]:
         """The values line by line; doubtful columns are missing.
@@ -241,11 +254,12 @@ class _JsonLines:
                 if name in names:
                     if not key.isascii() and not name.isascii() and key != name:
                         raise ambiguous(self._uri, f"the key {key!r} may name a column")
-                    if isinstance(value, list) and name in self._scalars:
+                    declared = self._declared.get(name)
+                    if declared is not None and not _is_shaped(value, declared):
                         raise ambiguous(
                             self._uri,
-                            f"{name!r} holds an object or a list, and is {self._scalars[name]} in "
-                            "the table: change its type, or leave it out of the table's columns",
+                            f"{name!r} holds an object or a list where {declared} has none: change "
+                            "its type, or leave it out of the table's columns",
                         )
                     seen[name] = value
             for name, leaf in place.items():
@@ -256,6 +270,26 @@ class _JsonLines:
             if array is not None:
                 found[leaf] = array
         return found
+
+
+def _is_shaped(value: Any, declared: Type) -> bool:
+    """Whether no object or list stands where the type has a number, a text or the like.
+
+    Hive refuses an object in a list's place and the reverse, and passes over unknown members.
+    """
+    if not isinstance(value, list):
+        return True
+    if not declared.is_nested:
+        return declared == UNKNOWN
+    if isinstance(value, _Members) is (declared.kind is Kind.ARRAY):
+        return True
+    if declared.kind is Kind.ARRAY:
+        return all(_is_shaped(each, declared.fields[0].type) for each in value)
+    if declared.kind is Kind.MAP:
+        return all(_is_shaped(each, declared.fields[1].type) for _, each in value)
+    types = {field.name.lower(): field.type for field in declared.fields}
+    known = ((types.get(key.lower(), UNKNOWN), each) for key, each in value)
+    return all(_is_shaped(each, type) for type, each in known)
 
 
 def _parsed_as(declared: Type) -> pa.DataType:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from bridge.kernel.types import Type
 
-RULES = 1
+RULES = 2
 """Raise it when readers of statistics read a file differently: older entries are then not used."""
 FIELDS = "skipbridge.csv.fields"
 """A property: the names of the fields of a CSV file in order; columns are found by name."""

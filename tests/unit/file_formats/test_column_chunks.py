@@ -206,6 +206,30 @@ def test_an_object_in_a_column_of_mixed_values_makes_the_file_ambiguous(
     assert known("json", JSON, rest, m=Type(Kind.CHAR, length=3), a=BIGINT) is AMBIGUOUS
 
 
+@pytest.mark.parametrize(
+    ("declared", "tame", "deep"),
+    [
+        ("map<string,string>", '{"x":"y"}', '{"x":{"z":0},"a":7}'),
+        ("struct<x:string>", '{"X":"y","q":{"z":0}}', '{"X":{"z":0},"a":7}'),
+        ("array<string>", '["x","]"]', '["]",{"k":[1]}]'),
+        ("array<struct<x:int>>", '[{"x":1},{"q":[1]}]', '[{"x":1},{"x":[1]}]'),
+        ("map<string,array<int>>", '{"x":[1]}', '{"x":[[1]]}'),
+    ],
+)
+def test_an_object_too_deep_in_a_nested_column_makes_the_file_ambiguous(
+    declared: str, tame: str, deep: str
+) -> None:
+    """Hive 2.3.10 and 3.1.3 read ``a`` as 7, or as NULL."""
+    columns = {"o": parse_hive_type(declared), "a": BIGINT}
+    lines = [f'{{"o":{tame},"a":1}}', '{"o":null,"a":1}', '{"o":5,"a":1}', '{"a":1}']
+    raw = "".join(f"{line}\n" for line in lines).encode()
+    assert known("json", JSON, raw, **columns) == {"o": DOUBTFUL, "a": [1] * 4}
+    assert known("json", JSON, raw + f'{{"o":{deep},"a":1}}\n'.encode(), **columns) is AMBIGUOUS
+    assert known("json", JSON, f'{{"O":{deep},"a":1}}\n'.encode(), **columns) is AMBIGUOUS
+    twice = f'{{"o":{deep},"a":1,"o":null}}\n'.encode()
+    assert known("json", JSON, twice, **columns) is AMBIGUOUS
+
+
 def test_an_object_in_a_column_of_objects_is_passed_over() -> None:
     members = parse_hive_type("struct<k:int>")
     raw = b'{"o":{"k":1},"c":"x","a":1}\n'
