@@ -12,7 +12,6 @@ from bridge.kernel.errors import BridgeError, InvalidUri
 from bridge.kernel.threads import Threads
 from bridge.runtime.compose import is_location, resolve, storage_of
 from bridge.storage.port import LinkOutside, Storage, data_files
-from bridge.storage.uri import parent
 from bridge.table.directory.discovered import is_visible
 from bridge.table.model import Catalog, CatalogTable
 from bridge.table.registry import DIRECTORY
@@ -23,6 +22,8 @@ REMEDY = (
 )
 _LOCATIONS = 1_000
 """Locations that are looked at: each costs a request or two."""
+_KEYS = 100_000
+"""Keys of an object store that are looked at, in all locations together."""
 _THREADS = 16
 
 
@@ -48,7 +49,7 @@ def describe_nested(config: Config, table: str) -> str:
 def find_nested(storage: Storage, catalog: Catalog, table: CatalogTable) -> str | None:
     """A data file below a location of a table, but directly neither in it nor in another one.
 
-    Of many locations some are looked at, evenly spread.
+    Of many locations some are looked at, evenly spread; on object stores, the first keys of each.
 
     Errors: those of the catalogue.
     """
@@ -56,31 +57,41 @@ def find_nested(storage: Storage, catalog: Catalog, table: CatalogTable) -> str 
         return None
     with closing(catalog.partitions(table, catalog.partition_names(table))) as batches:
         locations = list(dict.fromkeys(p.location for b in batches for p in b.partitions))
-    known = frozenset(locations)
+    known = frozenset(location.rstrip("/") for location in locations)
     some = np.linspace(0, len(locations) - 1, min(len(locations), _LOCATIONS)).astype(int).tolist()
+    most = _KEYS // max(1, len(some))
     with Threads(_THREADS, "nested") as pool:
-        found = pool.map(lambda i: _first(storage, locations[i], known), some)
+        found = pool.map(lambda i: _first(storage, locations[i], known, most), some)
         return next(filter(None, found), None)
 
 
-def _first(storage: Storage, location: str, known: frozenset[str]) -> str | None:
+def _first(storage: Storage, location: str, known: frozenset[str], most: int) -> str | None:
     try:
-        return next(_nested(storage, location, known), None)
+        if storage.has_directories(location):
+            found = _below_directories(storage, location)
+        else:
+            found = _below_prefix(storage, location, most)
+        return next((path for path in found if path.rpartition("/")[0] not in known), None)
     except BridgeError:
         return None
 
 
-def _nested(storage: Storage, location: str, known: frozenset[str]) -> Iterator[str]:
+def _below_prefix(storage: Storage, location: str, most: int) -> Iterator[str]:
+    for page in storage.pages(location):
+        yield from data_files(page, location).paths.to_pylist()
+        most -= len(page)
+        if most <= 0:
+            return
+
+
+def _below_directories(storage: Storage, location: str) -> Iterator[str]:
     try:
         inside = storage.list_directories(location)
     except LinkOutside as error:
         inside = error.directories
-    for directory in (uri.rstrip("/") for uri in inside):
-        if not is_visible(directory):
-            continue
+    for directory in filter(is_visible, (uri.rstrip("/") for uri in inside)):
         try:
             for page in storage.pages(directory):
-                paths = data_files(page, directory).paths.to_pylist()
-                yield from (path for path in paths if parent(path) not in known)
+                yield from data_files(page, directory).paths.to_pylist()
         except InvalidUri:
             continue

@@ -12,9 +12,11 @@ from bridge.kernel.config import Config, load
 from bridge.kernel.types import BIGINT, STRING
 from bridge.runtime.diagnostic import Diagnostic
 from bridge.runtime.nested_files import find_nested
+from bridge.storage.routed import open_storage
 from bridge.storage.uri import canonical
 from bridge.table.model import Column
 from tests.support.lake import NAME, Lake
+from tests.support.memory_store import MemoryStore
 
 SETTING = "SKIPBRIDGE_PLANNER_RECURSIVE"
 
@@ -61,6 +63,38 @@ def test_a_link_that_leads_outside_hides_no_other_directory(plain: Lake, tmp_pat
     plain.path("link").symlink_to(tmp_path / "elsewhere")
     path = plain.write("z/f", {"x": [1]})
     assert found(plain) == canonical(str(path))
+
+
+class _Bucket(Lake):
+    """The table in a bucket."""
+
+    @property
+    def location(self) -> str:
+        return "s3://lake/t"
+
+    def _uri(self, path: Path) -> str:
+        return f"s3://lake/{path.relative_to(self.root)}"
+
+
+def test_an_object_store_is_asked_for_the_first_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with MemoryStore() as store:
+        lake = _Bucket(tmp_path, storage=open_storage(options=store.options))
+        for name in (".skipbridge/g/a", "_logs/b", "c", "d"):
+            store.put(f"t/{name}", b"x")
+        assert found(lake) is None
+        store.put("t/e/f", b"x")
+        assert found(lake) == "s3://lake/t/e/f"
+        for number in range(3_000):
+            store.put(f"t/b{number:04}", b"x")
+        assert found(lake) == "s3://lake/t/e/f"
+        monkeypatch.setattr("bridge.runtime.nested_files._KEYS", 1_000)
+        assert found(lake) is None
+        lake = _Bucket(tmp_path, (), (Column("k", STRING),), storage=lake.storage)
+        lake.partition_values = [("1",), ("2",)]
+        store.put("t/k=2/a/f", b"x")
+        assert found(lake) == "s3://lake/t/k=2/a/f"
 
 
 @pytest.fixture
