@@ -110,6 +110,7 @@ def evolve(
             widened.append((name, known.type, common))
         elif type is not UNKNOWN and is_narrower(type, known.type):
             narrower.append((name, known.type, type))
+    # A column that files have lost stays: no rule above takes one out.
     columns = [Column(c.name, wide.get(c.name.lower(), c.type), c.comment) for c in table]
     return SchemaEvolution(
         (*columns, *appended),
