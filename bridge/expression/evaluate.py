@@ -1,7 +1,8 @@
-"""The test oracle: evaluates a predicate on one row in SQL's three-valued logic.
+"""Evaluates a predicate on one row in SQL's three-valued logic.
 
 It shares no code with rewriting, binding and pruning, and is as simple as possible: exact
-fractions, one row, no shortcuts. The law tests compare the other modules with it.
+fractions, one row, no shortcuts. The law tests compare the other modules with it. The Python API
+filters rows by it where Arrow does not compute as the engine does (`app/api/row_filter.py`).
 """
 
 from __future__ import annotations

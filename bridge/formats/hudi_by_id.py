@@ -1,7 +1,7 @@
 """File slices of Hudi tables that were written under an older schema: columns are found by id.
 
-The reader's properties tell names and types in the base file (`readers.hudi.by_id`). Logs, if the
-slice has any, are merged as for `hudi`.
+The reader's properties tell names and types in the base file (`bridge.formats.hudi.by_id`). Logs,
+if the slice has any, are merged as for `hudi`.
 """
 
 from bridge.formats.file_format import FileFormat

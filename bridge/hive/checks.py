@@ -99,8 +99,8 @@ def examine_hooks(
         return Diagnostic(
             check,
             "warning",
-            "an earlier release altered its records: Hive reads it with the jar alone, and Trino's "
-            "stock hive connector refuses it",
+            "a version before 0.1.0 altered its records: Hive reads it with the jar alone, and "
+            "Trino's stock hive connector refuses it",
             f"run in Hive: {' '.join(f'{s};' for s in statements)}",
         )
 

@@ -1,6 +1,6 @@
-"""Tables that an earlier release hooked, and the statements that free them.
+"""Tables that a version before 0.1.0 hooked, and the statements that free them.
 
-That release replaced the input format of a table and of its partitions by a class of skipbridge's
+It replaced the input format of a table and of its partitions by a class of skipbridge's
 jar, and noted the former class in a property. Such a table is still read by every engine as before,
 and by Hive with the jar alone. Hive's plans are hooked today, and nothing writes such records.
 """

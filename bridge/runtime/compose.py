@@ -1,4 +1,7 @@
-"""Assembles the parts from the settings; the only module where all of them meet."""
+"""Opens storage, catalog, index and planner as the settings say.
+
+A room's own settings are read by the module where its command begins.
+"""
 
 from __future__ import annotations
 

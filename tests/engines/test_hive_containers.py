@@ -284,7 +284,7 @@ def applications(containers: HiveInContainers) -> set[str]:
 
 
 def test_a_hooked_table(containers: HiveInContainers, planner: str) -> None:
-    """An earlier release put our class into its record: tasks need the jar of
+    """A version before 0.1.0 put our class into its record: tasks need the jar of
     hive.aux.jars.path.
     """
     sql = f"SELECT count(*), max(s) FROM {HOOKED} WHERE k < 15"

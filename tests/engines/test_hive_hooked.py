@@ -1,4 +1,4 @@
-"""Doctor beside a real HiveServer2, and tables whose records an earlier release altered."""
+"""Doctor beside a real HiveServer2, and tables whose records a version before 0.1.0 altered."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import pytest
 
 from bridge.expression.nodes import And, Call, Expression, Not, Or
 from bridge.index.kinds.definition import IndexSettings, KindDefinition
-from bridge.index.kinds.registry import kind
+from bridge.index.kinds.registry import kind, kinds
 from bridge.kernel.types import DATE, DOUBLE, HIVE, INTEGER, STRING, TIMESTAMP, TRINO, Type
 from tests.support.functions import random_call, random_predicate
 from tests.support.kinds_law import RequestedIndexes, leaf_names
@@ -23,7 +23,7 @@ from tests.tiers import examples, seed
 
 FILES, PREDICATES = 300, 70
 TABLES = examples(12, 12, 60)
-COLUMNS = ("values", "bloom")
+COLUMNS = tuple(name for name, known in kinds().items() if known.single_values)
 _MODES = ("none", "counts", "truncate(1)", "truncate(2)", "full")
 asked: Counter[str] = Counter()
 
@@ -45,9 +45,12 @@ def test_every_kind_keeps_the_law(number: int, tmp_path: Path) -> None:
 
 
 def _options(name: str, column: str, rng: random.Random) -> str:
-    if name == "values":
-        return f"{column}:limit={rng.choice((1, 2, 64))}"
-    return f"{column}:fpp={rng.choice((0.01, 0.1))}:max_bytes={rng.choice((32, 4096))}"
+    match name:
+        case "values":
+            return f"{column}:limit={rng.choice((1, 2, 64))}"
+        case "bloom":
+            return f"{column}:fpp={rng.choice((0.01, 0.1))}:max_bytes={rng.choice((32, 4096))}"
+    return column
 
 
 def _built(

@@ -1,4 +1,4 @@
-"""Records as an earlier release altered them: our input formats in place of Hive's."""
+"""Records as a version before 0.1.0 altered them: our input formats in place of Hive's."""
 
 from __future__ import annotations
 

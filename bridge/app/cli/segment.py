@@ -149,28 +149,23 @@ def list_(config: Config, table: str, history: bool, output: str) -> None:
 @click.argument("ids", nargs=-1, metavar="[ID...]")
 @click.option(
     "--before",
-    type=click.DateTime(
-        [
-            *("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S"),
-            *("%Y-%m-%d %H:%M:%S%z", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d %H:%M:%S.%f%z"),
-        ]
-    ),
     metavar="TIME",
     help="All segments that were added before this time, such as '2024-05-01 08:00:00+0200'. "
-    "Without a zone (+0200, Z) it is in this machine's.",
+    "Without an offset it is in UTC.",
 )
 @_OUTPUT
 @settings(*_SETTINGS)
 def delete(
-    config: Config, table: str, ids: tuple[str, ...], before: datetime | None, output: str
+    config: Config, table: str, ids: tuple[str, ...], before: str | None, output: str
 ) -> None:
     """Take segments out of the table; their files stay where they are."""
     from bridge.segments.commands.manage import delete_segments, delete_segments_before
+    from bridge.segments.sql.times import parse_time
 
     if bool(ids) == (before is not None):
         raise click.UsageError("give ids of segments, or --before")
     if before is not None:
-        _told(delete_segments_before(config, table, time=before), "deleted", output)
+        _told(delete_segments_before(config, table, time=parse_time(before)), "deleted", output)
         return
     _told(delete_segments(config, table, ids=ids), "deleted", output)
 
@@ -248,5 +243,4 @@ def _human(size: int) -> str:
 
 
 def _time(micros: int) -> str:
-    moment = datetime.fromtimestamp(micros / 1_000_000, UTC).astimezone()
-    return moment.strftime("%Y-%m-%d %H:%M:%S%z")
+    return datetime.fromtimestamp(micros / 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S%z")

@@ -193,7 +193,7 @@ def _oldest(timeline: Timeline, store: IndexStore, found: CatalogTable, table: s
     if not instants:
         raise InvalidRequest(
             f"no clustering plan of {found.name} waits",
-            f"skipbridge cluster schedule {table}, or run {table} --now",
+            f"skipbridge cluster schedule {table}, or skipbridge cluster run {table} --now",
         )
     return instants[0]
 

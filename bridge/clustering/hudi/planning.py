@@ -2,8 +2,8 @@
 
 Hudi plans and rewrites by itself: this module gives it options and a choice of partitions. What
 Hudi cannot do is refused by name. Hudi keeps the sort columns of a plan alone, and whoever executes
-it must give the rest again: a small file below the index's root keeps it. Earlier releases kept it
-in the plan's extra metadata.
+it must give the rest again: a small file below the index's root keeps it. Versions before 0.1.0
+kept it in the plan's extra metadata.
 """
 
 from __future__ import annotations

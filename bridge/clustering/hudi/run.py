@@ -134,7 +134,7 @@ class _Opened:
 def schedule(
     config: Config, storage: Storage, table: CatalogTable, strategy: Strategy
 ) -> dict[str, Any]:
-    """Has Hudi save a plan for the partitions that are worth one; see `jobs.cluster.schedule`.
+    """Has Hudi save a plan for the partitions that are worth one; see `commands.run.schedule`.
 
     Errors:
         UnsupportedTable, InvalidRequest, ColumnNotFound, InvalidConfiguration.
@@ -222,7 +222,7 @@ def run(
 def show(
     config: Config, storage: Storage, table: CatalogTable, instant: str | None
 ) -> list[dict[str, Any]]:
-    """The clusterings of the timeline; see `jobs.cluster.show`."""
+    """The clusterings of the timeline; see `commands.run.show`."""
     found = _Opened.of(config, storage, table)
     if instant is None:
         return [shown(table, plan) for plan in found.plans]
@@ -248,7 +248,7 @@ def cluster_if_due(
     as_before: bool,
     say: Say,
 ) -> dict[str, Any] | None:
-    """Schedules and executes a plan if a trigger says so; see `jobs.cluster_watch`.
+    """Schedules and executes a plan if a trigger says so; see `commands.watch`.
 
     A plan that waits is not executed: another process may be about to do it, and neither knows of
     the other. Commits are those of the table's timeline.
@@ -290,7 +290,7 @@ def _since(found: _Opened, strategy: Strategy, done: Sequence[HudiClustering]) -
 def shown(
     table: CatalogTable, plan: HudiClustering, storage: Storage | None = None
 ) -> dict[str, Any]:
-    """A clustering as plain values, in the form of `jobs.cluster.show`.
+    """A clustering as plain values, in the form of `commands.run.show`.
 
     Args:
         storage: tells the sizes of files and their groups; None: they are left out.
@@ -366,7 +366,7 @@ def _oldest(found: _Opened) -> HudiClustering:
         )
     raise InvalidRequest(
         f"no clustering plan of {name} waits",
-        f"skipbridge cluster schedule {name}, or run {name} --now",
+        f"skipbridge cluster schedule {name}, or skipbridge cluster run {name} --now",
     )
 
 

@@ -70,7 +70,7 @@ def delete_segments(config: Config, table: str, *, ids: Sequence[str]) -> dict[s
 
 
 def delete_segments_before(config: Config, table: str, *, time: datetime) -> dict[str, Any]:
-    """Takes out segments whose adding began before a time; one without a zone is local.
+    """Takes out segments whose adding began before a time.
 
     Errors:
         OperationBlocked.

@@ -1,7 +1,7 @@
 """Operations that tables of segments do not have, each with its remedy.
 
 The law: the rows of a table are those of the files that were added. No statement writes, changes or
-moves a row, and none is accepted and ignored.
+moves a row, and none that would is accepted and ignored.
 """
 
 from __future__ import annotations

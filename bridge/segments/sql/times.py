@@ -1,4 +1,4 @@
-"""Times in statements."""
+"""Times in statements and commands."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
     1	ann	2024-01-31
     2	\\N	2024-02-01
 
-NULL is ``\\N``. LeafValues hold no tab and no line break.
+NULL is ``\\N``. Values hold no tab and no line break.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def test_a_segment_is_added_listed_hidden_merged_and_deleted(run: Run, tmp_path:
 def test_times_name_their_zone_and_before_takes_one(
     run: Run, monkeypatch: pytest.MonkeyPatch, zone: str
 ) -> None:
-    """Without one, a command's time is in this machine's zone, and SQL's is in UTC."""
+    """Without one, a time is in UTC, in a command as in SQL, whatever this machine's zone is."""
     try:
         monkeypatch.setenv("TZ", zone)
         time.tzset()
@@ -138,12 +138,13 @@ def test_times_name_their_zone_and_before_takes_one(
         exact = datetime.fromtimestamp(micros / 1_000_000, UTC)
         start = exact.replace(microsecond=0)
         here, utc = start.astimezone(ZoneInfo(zone)), exact.isoformat(" ")
-        assert here.strftime("%Y-%m-%d %H:%M:%S%z") in done(run("segment", "list", "./calls"))
+        assert f"{start:%Y-%m-%d %H:%M:%S%z}" in done(run("segment", "list", "./calls"))
         assert utc in done(run("sql", "SHOW SEGMENTS FOR TABLE `./calls`")) and "+00:00" in utc
 
         plain, second = "%Y-%m-%d %H:%M:%S", timedelta(seconds=1)
         forms = (plain, "%Y-%m-%dT%H:%M:%S", f"{plain}%z", "%Y-%m-%dT%H:%M:%S%z")
-        times = [here.strftime(form) for form in forms]
+        times = [start.strftime(form) for form in forms]
+        times += [here.strftime(form) for form in forms[2:]]
         times += [utc, f"{start:%Y-%m-%dT%H:%M:%S}Z", f"{start:{plain}}+00:00"]
         times += [(start + timedelta(hours=3)).strftime(f"{plain}+0300")]
         for each in times:
@@ -151,7 +152,9 @@ def test_times_name_their_zone_and_before_takes_one(
         sql = "DELETE FROM TABLE `./calls` WHERE SEGMENT.STARTTIME BEFORE '{}'"
         assert "no segment" in done(run("sql", sql.format(start.strftime(plain))))
 
-        later = (here + second).strftime(plain)
+        wrong = run("segment", "delete", "./calls", "--before", "1.5.2024")
+        assert wrong.exit_code == 2 and "'1.5.2024' is not a time" in wrong.stderr
+        later = (start + second).strftime(plain)
         assert "deleted 0" in done(run("segment", "delete", "./calls", "--before", later))
         done(run("segment", "add", "./calls", "lake/2024-05", "--local"))
         assert "deleted" in done(

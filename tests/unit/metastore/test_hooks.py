@@ -1,4 +1,4 @@
-"""Records that an earlier release hooked: which they are, and the statements that free them."""
+"""Records that a version before 0.1.0 hooked: which they are, and the statements that free them."""
 
 from __future__ import annotations
 
