@@ -23,7 +23,7 @@ from bridge.index.generations.manifest import Manifest
 from bridge.index.generations.replacements import (
     DIRECTORY,
     FileState,
-    home,
+    location_before_publishing,
     read_replacements,
     states_of,
 )
@@ -82,7 +82,8 @@ class Cleaner:
     ) -> None:
         self._storage, self._store, self._places = store.storage, store, places
         self._records_before = before if records_before is None else min(before, records_before)
-        self._before, self._dry_run, self._home = before, dry_run, home(table.location)
+        self._before, self._dry_run = before, dry_run
+        self._home = location_before_publishing(table.location)
         self._timeline = Timeline(store.storage, store.root)
         self._states: list[PlanState] = []
         self._switches = Switches(store.storage, table.location)

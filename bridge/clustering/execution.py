@@ -41,8 +41,8 @@ from bridge.index.generations.replacements import (
     Replacement,
     clustered_now,
     commit_replacements,
-    home,
     is_clustered,
+    location_before_publishing,
 )
 from bridge.index.generations.store import IndexStore
 from bridge.index.kinds.definition import IndexSettings
@@ -454,7 +454,8 @@ def _task(
         plan.layout,
         plan.columns,
         join(
-            home(plan.location), "/".join(filter(None, (DIRECTORY, plan.instant, group.partition)))
+            location_before_publishing(plan.location),
+            "/".join(filter(None, (DIRECTORY, plan.instant, group.partition))),
         ),
         plan.compression,
         plan.row_group_bytes,

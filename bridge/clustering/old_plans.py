@@ -26,7 +26,7 @@ _DEAD = 3_600_000_000
 """Microseconds after which a run that has not gone on counts as dead."""
 
 
-def forgettable(states: Collection[PlanState], with_files: Collection[str]) -> set[str]:
+def expired_plans(states: Collection[PlanState], with_files: Collection[str]) -> set[str]:
     """Plans that ended and are not asked for; they may be too young.
 
     Args:
@@ -52,7 +52,7 @@ class OldPlans:
         self._before, self._dry_run = before, dry_run
 
     def forget(self, states: Collection[PlanState], with_files: Collection[str]) -> int:
-        """Deletes the records of all plans that `forgettable` names and that are old enough.
+        """Deletes the records of all plans that `expired_plans` names and that are old enough.
 
         Also what a run has left of such plans that died while it deleted them.
 
@@ -65,7 +65,7 @@ class OldPlans:
         Errors:
             FileCorrupt, StorageFailure.
         """
-        free = forgettable(states, with_files)
+        free = expired_plans(states, with_files)
         known = {each.instant for each in states}
         count = 0
         for instant, records in self._records():

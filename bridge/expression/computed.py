@@ -40,7 +40,7 @@ from bridge.expression.nodes import (
     Term,
 )
 from bridge.expression.parsing.calendar import format_date
-from bridge.expression.residual import holds
+from bridge.expression.residual import is_true_for
 from bridge.expression.statistics import ColumnStatistics, Mask, Places, PruningStatistics
 from bridge.kernel.types import BOOLEAN, INTEGER_RANGE, Kind, Type, Value
 
@@ -180,7 +180,7 @@ def decide(predicate: BoundPredicate, values: Sequence[Value | None]) -> bool | 
     found = evaluate(term_of(call), values)
     if isinstance(found, Undecided) or _doubtful(found):
         return None
-    return holds(predicate, found)
+    return is_true_for(predicate, found)
 
 
 def term_of(call: BoundCall) -> Term:

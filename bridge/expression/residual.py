@@ -49,7 +49,7 @@ def residual(
         case BoundPredicate(_, reference, _):
             if reference.path not in values:
                 return expression
-            known = holds(expression, values[reference.path])
+            known = is_true_for(expression, values[reference.path])
             return expression if known is None else TRUE if known else FALSE
     return expression
 
@@ -105,7 +105,7 @@ def _references(expression: BoundExpression) -> Iterator[BoundReference]:
             yield reference
 
 
-def holds(predicate: BoundPredicate, value: Value | None) -> bool | None:
+def is_true_for(predicate: BoundPredicate, value: Value | None) -> bool | None:
     """Whether a predicate is true of one value; None is NULL. None of a NaN: engines differ."""
     op, values = predicate.op, predicate.values
     if value is None:

@@ -147,7 +147,7 @@ class DataFiles(Protocol):
         ...
 
 
-def undecodable(error: Exception) -> str:
+def rewrite_problem(error: Exception) -> str:
     """Why a file cannot be rewritten. Errors: that error, if not the file is to blame."""
     if isinstance(error, FileCorrupt):
         return error.message

@@ -57,7 +57,7 @@ def send_rows(
     """Runs in the child: the number of rows of each piece, and the piece."""
     read = file_format(format).read_rows
     assert read is not None, f"{format} has no reader of rows"
-    with damage_is_told(uri):
+    with damage_as_errors(uri):
         for found, rows in read(open_planned(storage, uri, size), uri, wanted, table, **options):
             yield rows, pack_columns(found) if found else None
 
@@ -100,7 +100,7 @@ def open_planned(storage: Storage, uri: str, size: int) -> Any:
 
 
 @contextmanager
-def damage_is_told(uri: str) -> Iterator[None]:
+def damage_as_errors(uri: str) -> Iterator[None]:
     """Errors: FileCorrupt: a library finds damage; FileUnreadable: it lacks something."""
     try:
         yield

@@ -41,7 +41,7 @@ def require_plain(table: TableName, batch: SliceBatch) -> None:
         )
 
 
-def told_by_index(batch: SliceBatch) -> tuple[list[int], list[StoredFile | None]]:
+def rows_and_columns_from_index(batch: SliceBatch) -> tuple[list[int], list[StoredFile | None]]:
     """Rows of each file that the index believes, else -1, and its columns, None if not known."""
     index = batch.index
     if not isinstance(index, IndexSnapshot) or not index.num_files:

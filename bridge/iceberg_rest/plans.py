@@ -19,7 +19,7 @@ import orjson
 
 from bridge.expression.parsing.calendar import format_date
 from bridge.formats.parquet.stored_file import StoredFile
-from bridge.iceberg_rest.batches import require_plain, told_by_index
+from bridge.iceberg_rest.batches import require_plain, rows_and_columns_from_index
 from bridge.iceberg_rest.clients import Client
 from bridge.iceberg_rest.expressions import (
     SEMANTICS,
@@ -274,7 +274,7 @@ class Plans:
             for batch in (part for whole in plan.batches() for part in whole.pieces()):
                 require_plain(request.table, batch)
                 files += batch.files.stats()
-                told += told_by_index(batch)[1]
+                told += rows_and_columns_from_index(batch)[1]
             schemas = {one.schema for one in self._stored(files, told)}
         except BridgeError:
             return  # what the plan needs of it, the plan will say
@@ -350,7 +350,7 @@ class Plans:
                 own.append(place)
             files += batch.files.stats()
             owners += [own[i] for i in batch.partition.tolist()]
-            rows, columns = told_by_index(batch)
+            rows, columns = rows_and_columns_from_index(batch)
             believed += rows
             stored += columns
         counts = self._counts(layout, files, believed, stored, selection)

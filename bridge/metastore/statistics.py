@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from bridge.metastore._gen import ttypes
 from bridge.metastore.calls import MethodUnknown
 from bridge.metastore.client import MetastoreClient
-from bridge.table.catalog_statistics import CatalogColumn, CatalogStatistics, plausible
+from bridge.table.catalog_statistics import CatalogColumn, CatalogStatistics, number_in_range
 from bridge.table.model import CatalogTable
 
 _SPARK = "spark.sql.statistics."
@@ -29,7 +29,7 @@ def table_statistics(
         return of_spark
     rows = of_spark.rows
     if rows is None and not table.partition_keys:  # of a partitioned table it may be anything
-        rows = plausible(table.properties.get("numRows"))
+        rows = number_in_range(table.properties.get("numRows"))
     columns = [column.name for column in table.columns if not column.type.is_nested]
     found = _ask(client, table, columns[:_MOST_COLUMNS], _spread(partitions))
     known = {name: column for name, column in map(_column, found) if column != CatalogColumn()}
@@ -66,11 +66,13 @@ def _column(found: ttypes.ColumnStatisticsObj) -> tuple[str, CatalogColumn]:
         held = getattr(data, name)
         if held is not None:
             break
-    distinct = 2.0 if data.booleanStats is not None else plausible(getattr(held, "numDVs", None))
+    distinct = (
+        2.0 if data.booleanStats is not None else number_in_range(getattr(held, "numDVs", None))
+    )
     return found.colName.lower(), CatalogColumn(
         distinct,
-        plausible(getattr(held, "numNulls", None)),
-        plausible(getattr(held, "avgColLen", None)),
+        number_in_range(getattr(held, "numNulls", None)),
+        number_in_range(getattr(held, "avgColLen", None)),
         _number(getattr(held, "lowValue", None)),
         _number(getattr(held, "highValue", None)),
     )
@@ -110,10 +112,10 @@ def spark_statistics(properties: Mapping[str, str]) -> CatalogStatistics:
             found.setdefault(name.lower(), {})[what] = value
     columns = {
         name: CatalogColumn(
-            plausible(held.get("distinctCount")),
-            plausible(held.get("nullCount")),
-            plausible(held.get("avgLen")),
+            number_in_range(held.get("distinctCount")),
+            number_in_range(held.get("nullCount")),
+            number_in_range(held.get("avgLen")),
         )
         for name, held in found.items()
     }
-    return CatalogStatistics(plausible(properties.get(f"{_SPARK}numRows")), columns)
+    return CatalogStatistics(number_in_range(properties.get(f"{_SPARK}numRows")), columns)

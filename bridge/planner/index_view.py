@@ -21,7 +21,7 @@ from bridge.kernel.bounded_cache import BoundedCache
 from bridge.kernel.errors import BridgeError, GenerationNotFound, IndexCorrupt, LimitExceeded
 from bridge.planner.reports.report import IndexNotUsed, Remedy
 from bridge.storage.local_disk.local_errors import refuse_exhausted
-from bridge.storage.native import patience
+from bridge.storage.native import deadline_for_optional_calls
 from bridge.table.directory.catalog import SCHEMA as DIRECTORY
 from bridge.table.model import CatalogTable
 
@@ -114,12 +114,12 @@ class IndexViews:
         was, entry.listed = entry.listed, None
         try:
             store = self._open_store(table)
-            with patience(_PATIENCE):
+            with deadline_for_optional_calls(_PATIENCE):
                 listed = store.newest()
             if held is not None and index is not None and listed is not None and listed == was:
                 entry.listed = listed
                 return held
-            with patience(_PATIENCE):
+            with deadline_for_optional_calls(_PATIENCE):
                 manifest = None if listed is None else store.latest(listed)
             if manifest is None:
                 return _absent("NO_INDEX", "the table has no index", build)

@@ -108,7 +108,7 @@ def jvm_options(spec: MetastoreSpec) -> tuple[str, ...]:
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",  # short-lived: fast startup matters more than peak speed
         f"-Dderby.stream.error.file={spec.directory / 'derby.log'}",
-        f"-Djava.io.tmpdir={made(spec.directory / 'tmp')}",
+        f"-Djava.io.tmpdir={ensure_private_directory(spec.directory / 'tmp')}",
     )
 
 
@@ -122,10 +122,10 @@ def derby_url(spec: MetastoreSpec) -> str:
 
 def write_configuration(spec: MetastoreSpec, url: str, more: Mapping[str, str]) -> Path:
     """Writes hive-site.xml and the logging configuration; returns their directory."""
-    directory = made(spec.directory / "conf")
+    directory = ensure_private_directory(spec.directory / "conf")
     warehouse = spec.directory / "warehouse" if spec.warehouse is None else spec.warehouse
     if isinstance(warehouse, Path):
-        warehouse = made(warehouse).resolve().as_uri()
+        warehouse = ensure_private_directory(warehouse).resolve().as_uri()
     properties = {
         "javax.jdo.option.ConnectionURL": url,
         "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
@@ -166,7 +166,7 @@ def site(properties: Mapping[str, str]) -> str:
     return f"<configuration>\n{entries}</configuration>\n"
 
 
-def made(directory: Path) -> Path:
+def ensure_private_directory(directory: Path) -> Path:
     """Creates the directory, accessible only to this user, if it does not exist."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     return directory

@@ -40,7 +40,7 @@ class Progress:
         self.steps += 1
 
 
-def within(seconds: float, call: Callable[[Progress], T]) -> T:
+def call_with_deadline(seconds: float, call: Callable[[Progress], T]) -> T:
     """The result of a call, which sees the context variables of the caller.
 
     Args:

@@ -36,7 +36,7 @@ from bridge.kernel.errors import (
     StorageFull,
 )
 from bridge.storage import retry
-from bridge.storage.bounded import Late, Progress, within
+from bridge.storage.bounded import Late, Progress, call_with_deadline
 from bridge.storage.local_disk.local_errors import refuse_exhausted
 from bridge.storage.port import (
     EMPTY,
@@ -108,7 +108,7 @@ class HdfsStorage:
         client = self._client
         with _translated(uri, reading):
             try:
-                return within(retry.DEADLINE + _CONNECTING, ask)
+                return call_with_deadline(retry.DEADLINE + _CONNECTING, ask)
             except Late:
                 with self._renewing:
                     if self._client is client:

@@ -59,7 +59,7 @@ def limit(connections: int) -> None:
 
 
 @contextmanager
-def patience(seconds: float) -> Iterator[None]:
+def deadline_for_optional_calls(seconds: float) -> Iterator[None]:
     """For what a caller can do without: calls of this thread end with `NoAnswer` by then."""
     before = _until.set(time.monotonic() + seconds)
     try:
@@ -80,7 +80,7 @@ def wait_for(
         late: False for one that has a bound of its own, which its progress may move.
         stalled: is called once if there is no result in `STALL`, and may end the call by an error.
 
-    Errors: its own; NoAnswer: there was none in `retry.DEADLINE`, or in the caller's `patience`.
+    Errors: its own; NoAnswer: there was none in `retry.DEADLINE`, or by the caller's deadline.
     """
     return wait_for_all([call], late=late, stalled=stalled)[0]
 

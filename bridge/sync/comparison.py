@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bridge.formats.registry import file_format
-from bridge.index.generations.replacements import home, was_published
+from bridge.index.generations.replacements import location_before_publishing, was_published
 from bridge.kernel.errors import (
     InvalidRequest,
     InvalidUri,
@@ -277,7 +277,7 @@ class Comparison:
 
     def _refuse_strangers(self, table: RegisteredTable, place: TableRoot) -> None:
         name = self._request.name
-        roots = {place.root, table.location, home(table.location)}
+        roots = {place.root, table.location, location_before_publishing(table.location)}
         ours = table.properties.get(ROOT_PROPERTY) in roots
         if not ours and not self._request.adopt:
             raise TableExists(

@@ -15,7 +15,7 @@ import re
 import uuid
 from dataclasses import dataclass
 
-from bridge.index.generations.replacements import home
+from bridge.index.generations.replacements import location_before_publishing
 from bridge.kernel.errors import BridgeError
 from bridge.metastore import records
 from bridge.storage.port import Storage
@@ -91,7 +91,8 @@ class StateFiles:
         token = token_of(record)
         if token is None:
             return None
-        return f"{self.configured or f'{home(self.root)}/.skipbridge'}/sync/{token}.json"
+        root = self.configured or f"{location_before_publishing(self.root)}/.skipbridge"
+        return f"{root}/sync/{token}.json"
 
 
 def _identity(record: records.Table) -> str:

@@ -40,7 +40,7 @@ from bridge.sync.writing.record import (
     keep_left,
     left_to_next_run,
     partition_names,
-    tell,
+    report_dry_run,
     until_settled,
 )
 from bridge.table.hive_properties import ROOT_PROPERTY
@@ -88,7 +88,7 @@ class TableSync:
             return True
         keep_left(self._storage, self._request, plan.changes, self._report)
         if self._request.dry_run:
-            tell(self._report, plan.table, plan.keys, plan.changes, plan.table_changes)
+            report_dry_run(self._report, plan.table, plan.keys, plan.changes, plan.table_changes)
             self._report.partitions = len(plan.names)
             return True
         self._report.table_changes += plan.table_changes

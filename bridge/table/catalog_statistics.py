@@ -63,11 +63,11 @@ class StatisticsCatalog(Protocol):
         ...
 
 
-def plausible(value: float | int | str | None, most: float = math.inf) -> float | None:
+def number_in_range(value: float | int | str | None, most: float = math.inf) -> float | None:
     """The number, or None unless it is between 0 and ``most``.
 
-    >>> plausible("7"), plausible(-1), plausible("x"), plausible(float("nan")), plausible(9, 8)
-    (7.0, None, None, None, None)
+    >>> [number_in_range(value, 8) for value in ("7", -1, "x", float("nan"), 9)]
+    [7.0, None, None, None, None]
     """
     try:
         number = float(value) if value is not None else math.nan
@@ -98,7 +98,7 @@ def recorded_size(table: CatalogTable) -> RecordedSize:
 
     def find(name: str) -> int:
         for told in (table.properties.get(f"{_SPARK}{name}"), hive.get(name)):
-            if number := plausible(told):
+            if number := number_in_range(told):
                 return int(min(number, _LARGEST))
         return 0
 

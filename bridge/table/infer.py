@@ -43,7 +43,7 @@ from bridge.kernel.types import (
 )
 from bridge.storage.port import Storage
 from bridge.storage.reading.ahead import ask_all
-from bridge.table.directory.stray import Stray, stray
+from bridge.table.directory.stray import Stray, describe_stray_file
 from bridge.table.model import Column
 
 _INTEGERS = (Kind.TINYINT, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
@@ -148,7 +148,7 @@ def infer_readable(
             what = error.message.removeprefix(uri).lstrip(": ")
             return Stray(uri, f"a file in which {what}", error.hint)
         except FileCorrupt as error:
-            found = stray(storage, uri, size)
+            found = describe_stray_file(storage, uri, size)
             whole = recognise(storage, uri, size)
             if whole is not None and whole.name == format:  # the reader's message says more
                 what = error.message.removeprefix(uri).lstrip(": ")
@@ -204,14 +204,14 @@ def merge_schemas(schemas: Iterable[tuple[str, pa.Schema]]) -> tuple[Column, ...
 
 def settle_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
     """The columns as Hive can have them, or UNKNOWN; a member without a type is left out."""
-    return tuple(Column(c.name, settle(c.type), c.comment) for c in columns)
+    return tuple(Column(c.name, hive_type_of(c.type), c.comment) for c in columns)
 
 
 def members_left_out(name: str, found: Type) -> Iterator[str]:
-    """The members that `settle` leaves out of a column's type, such as ``address.zip``."""
-    for f in found.fields if settle(found) is not UNKNOWN else ():
+    """The members that `hive_type_of` leaves out of a column's type, such as ``address.zip``."""
+    for f in found.fields if hive_type_of(found) is not UNKNOWN else ():
         path = f"{name}.{f.name}"
-        if settle(f.type) is UNKNOWN:
+        if hive_type_of(f.type) is UNKNOWN:
             yield path
         yield from members_left_out(path, f.type)
 
@@ -222,17 +222,17 @@ def type_of(arrow: pa.DataType) -> Type:
     Timestamps with and without a zone both become Hive's zone-free type, as Spark declares them. A
     member of a struct without values has no type, and is left out.
     """
-    return settle(_type_of(arrow))
+    return hive_type_of(_type_of(arrow))
 
 
-def settle(found: Type) -> Type:
+def hive_type_of(found: Type) -> Type:
     """The type that Hive can have; UNKNOWN if there is none. See `type_of`."""
     if found.kind is Kind.STRUCT:
-        fields = [Field(f.name, settle(f.type)) for f in found.fields]
+        fields = [Field(f.name, hive_type_of(f.type)) for f in found.fields]
         known = [f for f in fields if f.type is not UNKNOWN]
         return struct(*known) if known else UNKNOWN
     if found.is_nested:
-        fields = [Field(f.name, settle(f.type)) for f in found.fields]
+        fields = [Field(f.name, hive_type_of(f.type)) for f in found.fields]
         missing = any(f.type is UNKNOWN for f in fields)
         return UNKNOWN if missing else Type(found.kind, fields=tuple(fields))
     return UNKNOWN if found.kind is Kind.UNKNOWN else found

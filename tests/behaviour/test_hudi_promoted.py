@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import bridge
-from bridge.formats.hudi.fit import fit
+from bridge.formats.hudi.fit import convert_column
 from bridge.kernel.errors import SchemaConflict
 from tests.support.hudi_tables import HudiTable
 from tests.tiers import examples, seed
@@ -71,7 +71,7 @@ def test_numbers_that_became_texts_are_found_as_texts(tmp_path: Path, type: pa.D
 
 @pytest.mark.rule("15")
 def test_numbers_are_merged_as_texts() -> None:
-    found = fit(pa.array([1, None, -7]), pa.string(), "k", "f")
+    found = convert_column(pa.array([1, None, -7]), pa.string(), "k", "f")
     assert found.to_pylist() == ["1", None, "-7"]
     with pytest.raises(SchemaConflict):  # each engine writes floating numbers in its own way
-        fit(pa.array([1.5]), pa.string(), "k", "f")
+        convert_column(pa.array([1.5]), pa.string(), "k", "f")

@@ -27,7 +27,7 @@ from bridge.kernel.config import Config, Setting
 from bridge.metastore.client import MetastoreClient
 from bridge.segments.commands import add, compaction, manage, tables, views
 from bridge.segments.commands.opened import open_segments
-from bridge.table.segments.views import current
+from bridge.table.segments.views import up_to_date_files
 from tests.engines.conftest import RunningHiveServer2
 from tests.engines.hive_stack import FETCH, PRUNING, TEZ, HookedHive, hooked_hive
 from tests.support.views_of import states_of_views
@@ -189,7 +189,7 @@ class World:
             definition = opened.manifest.definition
             view = definition.view(name)
             assert view is not None
-            held = [current(definition, view, one) for one in opened.manifest.readable]
+            held = [up_to_date_files(definition, view, one) for one in opened.manifest.readable]
             return sum(one.files.count for one in held if one is not None)
 
     def read(self, sql: str, settings: dict[str, str]) -> Read:

@@ -22,9 +22,9 @@ from bridge.expression.prune import prune
 from bridge.expression.statistics import ColumnStatistics, Counts, Mask
 from bridge.kernel.types import Value
 from bridge.planner.answers.aggregates import Aggregate, AggregateRequest, NotAnswerable, Tally
-from bridge.planner.answers.top_n import first
+from bridge.planner.answers.top_n import files_with_first_rows
 from bridge.planner.request import SortKey
-from bridge.planner.stages.limit_pruning import enough
+from bridge.planner.stages.limit_pruning import slices_for_limit
 from tests.support.oracles import oracle, place
 from tests.support.strategies import Case, Statistics, Table, cases, expression, table
 
@@ -62,7 +62,7 @@ def test_a_limit_leaves_enough_rows(case: Case) -> None:
             bound = bind(node, data.columns, [], case.semantics)
             answers = prune(bound, known, case.semantics)
             limit = rng.choice((1, 2, 5, 20))
-            chosen = enough(answers.always, known.rows, sizes, limit)
+            chosen = slices_for_limit(answers.always, known.rows, sizes, limit)
             asked["limits"] += 1
             if chosen is None:
                 continue
@@ -90,7 +90,7 @@ def test_a_top_n_leaves_its_first_rows_with_all_ties(case: Case) -> None:
             # Batches, as partitions come: their bounds must be ranked together.
             cut = rng.randrange(FILES + 1)
             parts = [_part(column, answers.always, known.rows, s) for s in _slices(cut)]
-            ranked = first(parts, key, count)
+            ranked = files_with_first_rows(parts, key, count)
             assert len(ranked.keep) == len(ranked.best) == FILES
             asked["top"] += FILES
             asked["top dropped"] += int((~ranked.keep).sum())

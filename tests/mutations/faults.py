@@ -141,7 +141,7 @@ FAULTS = (
     Fault(
         "upper-not-incremented",
         "bridge/index/kinds/modes.py",
-        "            leaf.upper = incremented(upper, text)",
+        "            leaf.upper = next_prefix(upper, text)",
         "            leaf.upper = upper",
         _KINDS,
     ),

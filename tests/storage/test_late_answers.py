@@ -199,7 +199,7 @@ def test_a_name_node_that_is_off_leaves_time_for_the_other_one(
         waits.append(seconds)
         raise bounded.Late("no answer")
 
-    monkeypatch.setattr(hdfs, "within", never)
+    monkeypatch.setattr(hdfs, "call_with_deadline", never)
     with pytest.raises(StorageFailure, match="HDFS gave no answer"):
         open_storage().stat("hdfs://127.0.0.1:1/f")
     assert min(waits) > 127 + 10
@@ -223,12 +223,12 @@ def late(asked: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> threading
             finally:
                 ended.set()
 
-        return bounded.within(seconds, followed)
+        return bounded.call_with_deadline(seconds, followed)
 
     with monkeypatch.context() as patch, pytest.raises(StorageFailure, match="HDFS gave no answer"):
         patch.setattr(retry, "DEADLINE", 0.5)
         patch.setattr(hdfs, "_CONNECTING", 0.0)
-        patch.setattr(hdfs, "within", told)
+        patch.setattr(hdfs, "call_with_deadline", told)
         asked()
     return ended
 

@@ -16,7 +16,7 @@ from bridge.formats.column_chunks import OTHER
 from bridge.formats.lines.recipe import Recipe
 from bridge.formats.registry import file_format
 from bridge.formats.rows import Rows
-from bridge.formats.rows_in_child import damage_is_told, open_planned, rows_of
+from bridge.formats.rows_in_child import damage_as_errors, open_planned, rows_of
 from bridge.kernel.arrow_types import arrow_type
 from bridge.kernel.errors import FileAmbiguous, FileChanged, UnsupportedTable
 from bridge.kernel.types import Kind
@@ -70,7 +70,7 @@ def read_file(
     if file.recipe is not None and file_format(file.format).read_rows is None:
         yield from _declared_rows(storage, file, file.recipe, wanted)
         return
-    with damage_is_told(file.uri):
+    with damage_as_errors(file.uri):
         known = file_format(file.format)
         if known.read_rows is None:
             raise UnsupportedTable(
@@ -169,7 +169,7 @@ def read_merged(
             "read it with the engine",
         )
     schema = pa.schema([pa.field(name, kind) for name, kind in known.items() if kind is not None])
-    with damage_is_told(slice.base[0] if slice.base is not None else slice.logs[0][0]):
+    with damage_as_errors(slice.base[0] if slice.base is not None else slice.logs[0][0]):
         merged = format.read_slice(storage, slice, schema)
     if not wanted:
         yield {}, merged.num_rows

@@ -251,10 +251,11 @@ def advise_clustering(
         timeline = Timeline(storage, store.root)
         pending = pending_files(timeline.list_unfinished(advisor.index.manifest))
         pending += [] if strategy.again else timeline.list_refused()
-        return {"table": str(found.name), **advised(advisor.advice(strategy, grouping, pending))}
+        advice = advisor.advice(strategy, grouping, pending)
+        return {"table": str(found.name), **advice_as_dict(advice)}
 
 
-def advised(advice: ClusteringAdvice) -> dict[str, Any]:
+def advice_as_dict(advice: ClusteringAdvice) -> dict[str, Any]:
     """Advice as plain values."""
     asked = advice.asked
     return {

@@ -31,7 +31,7 @@ from bridge.clustering.rewriting.rewrite import Effort, GroupResult
 from bridge.clustering.timeline import PlanState, Timeline, new_instant, no_plan
 from bridge.index.building.collect import Collector
 from bridge.index.generations.manifest import Shard
-from bridge.index.generations.replacements import DIRECTORY, FileState, home
+from bridge.index.generations.replacements import DIRECTORY, FileState, location_before_publishing
 from bridge.index.generations.store import IndexStore
 from bridge.indexing.table import Progress, Say, collector_of, index_table, open_indexed_table
 from bridge.kernel.config import Config
@@ -275,7 +275,7 @@ def _give_back(storage: Storage, timeline: Timeline, plan: ClusteringPlan) -> No
     with suppress(BridgeError):
         if timeline.end(plan.instant, "cancelled") == "cancelled":
             # By what lies there: a group may have ended without a record of it.
-            written = join(home(plan.location), f"{DIRECTORY}/{plan.instant}")
+            written = join(location_before_publishing(plan.location), f"{DIRECTORY}/{plan.instant}")
             for path in storage.list_all(written, recursive=True).paths.to_pylist():
                 storage.delete(path)
 

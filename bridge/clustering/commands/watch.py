@@ -11,7 +11,13 @@ from bridge.clustering.commands.now import run_now
 from bridge.clustering.commands.run import oldest_begun_plan
 from bridge.clustering.hudi import run as cluster_hudi
 from bridge.clustering.planning.scheduling import Strategy, check_table
-from bridge.clustering.planning.triggers import Triggers, completed_plans, due, since, small_files
+from bridge.clustering.planning.triggers import (
+    Triggers,
+    changes_since_clustering,
+    completed_plans,
+    due,
+    small_files,
+)
 from bridge.clustering.timeline import Timeline
 from bridge.index.reading.snapshot import IndexSnapshot
 from bridge.indexing.table import Progress, Say, index_table, newest, open_indexed_table
@@ -120,7 +126,9 @@ def _due(
             index = IndexSnapshot.open(manifest, store, cache, limits)
             with table_files(config, storage, catalog, found) as list_files:
                 small = small_files(list_files(), index, chosen.limits)
-        held = since(plans, manifest.generation, small, clock(), timeline.own_generations())
+        held = changes_since_clustering(
+            plans, manifest.generation, small, clock(), timeline.own_generations()
+        )
         return chosen, due(triggers, held)
 
 

@@ -163,7 +163,7 @@ def schedule(
         return _nothing(found.table, strategy)
     found.keep(made[-1], kept_in_plan(strategy, options))
     found.reload()
-    return shown(found.table, found.plan(made[-1]))
+    return clustering_as_dict(found.table, found.plan(made[-1]))
 
 
 def run(
@@ -225,8 +225,8 @@ def show(
     """The clusterings of the timeline; see `commands.run.show`."""
     found = _Opened.of(config, storage, table)
     if instant is None:
-        return [shown(table, plan) for plan in found.plans]
-    return [shown(table, found.plan(instant), storage)]
+        return [clustering_as_dict(table, plan) for plan in found.plans]
+    return [clustering_as_dict(table, found.plan(instant), storage)]
 
 
 def refuse_cancel(table: CatalogTable, instant: str) -> None:
@@ -287,7 +287,7 @@ def _since(found: _Opened, strategy: Strategy, done: Sequence[HudiClustering]) -
     return Since(commits, small, max(0.0, time.time() - done[-1].instant.modified / 1e6))
 
 
-def shown(
+def clustering_as_dict(
     table: CatalogTable, plan: HudiClustering, storage: Storage | None = None
 ) -> dict[str, Any]:
     """A clustering as plain values, in the form of `commands.run.show`.

@@ -63,7 +63,7 @@ def completed_plans(timeline: Timeline, manifest: Manifest) -> list[ClusteringPl
     return found
 
 
-def since(
+def changes_since_clustering(
     plans: Sequence[ClusteringPlan],
     generation: int,
     small_files: int,

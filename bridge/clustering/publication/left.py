@@ -72,7 +72,7 @@ def tip_of(directory: str, held: Sequence[Switch]) -> str:
         seen.add(directory)
 
 
-def came_back(present: str, held: Sequence[Switch]) -> Switch | None:
+def switch_in_force_again(present: str, held: Sequence[Switch]) -> Switch | None:
     """The switch that left the directory in force, if somebody else has put it in force again."""
     left = [s for s in held if s.state == "made" and s.old == present]
     if not left or any(s.ended and s.new == present and s.number > left[-1].number for s in held):
@@ -154,7 +154,7 @@ def _of(
         for path, state in sorted(there.items()):
             if path not in went or not same_state(went[path], state):
                 found.append(Left(name, state, why, at or last))
-    back = came_back(present, held) if present is not None else None
+    back = switch_in_force_again(present, held) if present is not None else None
     dropped = [s for s in made[-1:] if present is None and _holds(storage, switches, s.old)]
     for why, each in [(AGAIN, back)] if back else [(DROPPED, s) for s in dropped]:
         mark = FileState(left_marker(each.old), -1, each.number)

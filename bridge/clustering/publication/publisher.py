@@ -17,9 +17,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bridge.clustering.publication.copies import Copies, Unequal, complete_groups
-from bridge.clustering.publication.left import came_back, list_reached_directories
+from bridge.clustering.publication.left import list_reached_directories, switch_in_force_again
 from bridge.clustering.publication.places import Places, lies_in
-from bridge.clustering.publication.quiet import data_of, everything, unrest
+from bridge.clustering.publication.quiet import data_of, list_all_files, reason_not_quiet
 from bridge.clustering.publication.switches import Switch, Switches, changed_files
 from bridge.clustering.timeline import new_instant
 from bridge.index.generations.replacements import FileState, Replacement
@@ -202,7 +202,7 @@ class Publisher:
         # The marker of a directory in force is taken away, unless somebody else has put the
         # directory in force: that is listed.
         if self._switches.read_marker(present) is not None:
-            if came_back(present, held) is not None:
+            if switch_in_force_again(present, held) is not None:
                 self._note(name, f"somebody has put {present} in force again, which was left")
                 return False
             self._switches.unmark(present)
@@ -259,7 +259,7 @@ class Publisher:
 
     def _ready(self, attempt: Switch, groups: Sequence[Replacement]) -> Switch | str:
         """Fills the new directory and makes the attempt ready; else says why not."""
-        before = everything(self._storage, attempt.old)
+        before = list_all_files(self._storage, attempt.old)
         reason = self._obstacle(attempt) or self._unrest(attempt, before)
         if reason:
             return reason
@@ -281,7 +281,7 @@ class Publisher:
         last = next((s for s in held if s.state == "made" and s.new == there and not s.back), None)
         if last is None:
             return ""
-        before = everything(self._storage, there)
+        before = list_all_files(self._storage, there)
         data = data_of(before, there, self._recursive)
         strange = sorted({*changed_files(last.wrote, data), *(data.keys() - _paths(last.wrote))})
         gone = changed_files(last.went, self._listed(last.old))
@@ -342,7 +342,7 @@ class Publisher:
         return f"{changed[0]} was written or deleted meanwhile" if changed else ""
 
     def _unrest(self, attempt: Switch, before: FileTable) -> str:
-        reason, dead = unrest(
+        reason, dead = reason_not_quiet(
             self._storage,
             attempt.old,
             self._switches.home,
@@ -367,7 +367,7 @@ class Publisher:
             if lies_in(place, mine) or above:
                 return f"table {name} reads {place}, too"
         if not self._recursive:
-            whole = data_files(everything(self._storage, old), old)
+            whole = data_files(list_all_files(self._storage, old), old)
             for path in whole.paths.to_pylist():
                 if "/" in (relative(old, path) or ""):
                     return (

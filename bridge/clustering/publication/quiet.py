@@ -20,7 +20,7 @@ _STAGING = re.compile(rf"/(?:{'|'.join(map(re.escape, (*STAGING, '__magic')))})[
 """Directories in which Spark, Hive and S3's committers keep what is not committed."""
 
 
-def everything(storage: Storage, directory: str) -> FileTable:
+def list_all_files(storage: Storage, directory: str) -> FileTable:
     """All files below a directory, hidden ones too, but those of skipbridge."""
     listed = storage.list_all(directory, recursive=True)
     below = len(directory) + 1
@@ -38,14 +38,14 @@ def data_of(listed: FileTable, directory: str, recursive: bool) -> dict[str, Fil
     }
 
 
-def unrest(
+def reason_not_quiet(
     storage: Storage, directory: str, root: str, listed: FileTable, now: int, settled: int
 ) -> tuple[str, list[str]]:
     """Why a directory is not quiet; empty if it is.
 
     Args:
         root: of the table.
-        listed: `everything` in the directory.
+        listed: `list_all_files` of the directory.
         now: microseconds by the clock of the store.
         settled: microseconds for which nothing may have changed; 0: whatever has changed.
 

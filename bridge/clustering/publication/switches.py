@@ -25,7 +25,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 from uuid import uuid4
 
-from bridge.index.generations.replacements import DIRECTORY, PUBLISHED, FileState, home
+from bridge.index.generations.replacements import (
+    DIRECTORY,
+    PUBLISHED,
+    FileState,
+    location_before_publishing,
+)
 from bridge.kernel.errors import FileCorrupt, FileUnreadable
 from bridge.storage.port import Storage, same_state
 from bridge.storage.reading.ahead import ask_all
@@ -78,7 +83,7 @@ class Switches:
 
     def __init__(self, storage: Storage, location: str, table: str = "") -> None:
         self._storage, self._table = storage, table
-        self.home = home(location)
+        self.home = location_before_publishing(location)
         self._directory = join(self.home, f"{DIRECTORY}/switches")
 
     def load(self) -> dict[str, list[Switch]]:

@@ -33,7 +33,7 @@ from bridge.formats.data_files import (
     Rejected,
     Writing,
     describe,
-    undecodable,
+    rewrite_problem,
 )
 from bridge.formats.registry import data_files
 from bridge.index.building.collect import Reading
@@ -377,7 +377,7 @@ class _Rewrite:
                         numbers[i : i + step], contents[i : i + step], waits
                     )
                 ]
-            decoded, parts = Decoded((), {0: undecodable(error)}), []
+            decoded, parts = Decoded((), {0: rewrite_problem(error)}), []
         for place, why in decoded.failed.items():
             self.aside[self._task.files[numbers[place]].path] = why
         found, coming = [], iter(parts)

@@ -178,7 +178,7 @@ def parse_float(text: str, *, single: bool) -> float:
     if not single or not math.isfinite(value) or value == 0:
         return value
     number = Fraction(text)
-    low, high = around(number, single=True)
+    low, high = neighbor_floats(number, single=True)
     if low == high:
         return low
     if not (math.isfinite(low) and math.isfinite(high)):
@@ -234,12 +234,12 @@ def _among_numbers(literal: Literal, type: Type) -> Placement | None:
 def _among_floats(number: Fraction | float, single: bool) -> Placement:
     if isinstance(number, float):
         return _at(number)
-    low, high = around(number, single)
+    low, high = neighbor_floats(number, single)
     # If low and high differ, the engine's rounding decides which of them the literal equals.
     return Placement(low + 0.0, high + 0.0, exact=low == high)
 
 
-def around(number: Fraction, single: bool) -> tuple[float, float]:
+def neighbor_floats(number: Fraction, single: bool) -> tuple[float, float]:
     """The nearest floats below and above a number; both equal it if it is a float."""
     try:
         near = float(number)

@@ -36,9 +36,9 @@ from bridge.expression.nodes import (
 from bridge.expression.parsing.calendar import parse_date
 from bridge.expression.parsing.like import matches, parse_like
 from bridge.expression.parsing.literals import (
-    around,
     domain,
     exact_number,
+    neighbor_floats,
     parse_decimal,
     parse_float,
     parse_moment,
@@ -588,6 +588,6 @@ def _from_number(literal: Literal, type: Type) -> Literal | None:
     if type.is_floating:
         value = float(number)
         if type == FLOAT:
-            value = around(number, single=True)[0]
+            value = neighbor_floats(number, single=True)[0]
         return Literal(value, type) if Fraction(value) == number else None
     return None

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from bridge.formats.avro.container import LONGEST_DECIMAL, MAX_BLOCK, SIMPLE, Container, Plain
 from bridge.formats.column_chunks import OTHER, Batch, ColumnChunks, declared_leaves
-from bridge.formats.lines.lines import ambiguous
+from bridge.formats.lines.lines import ambiguous_file_error
 from bridge.formats.lines.recipe import Recipe
 from bridge.formats.physical_column import PhysicalColumn
 from bridge.kernel.types import Kind, Type
@@ -52,7 +52,7 @@ def avro_columns(storage: Storage, uri: str, size: int, recipe: Recipe) -> Colum
     """A `ChunkReader`. Errors: FileAmbiguous: it cannot be read for sure."""
     for name in recipe.property_map:
         if name not in _KNOWN:
-            raise ambiguous(uri, f"the property {name!r} may change how it is read")
+            raise ambiguous_file_error(uri, f"the property {name!r} may change how it is read")
     return _Avro(storage, uri, size, recipe)
 
 
@@ -100,11 +100,11 @@ class _Avro:
     def _fields(self, schema: Any, recipe: Recipe) -> dict[str, Any]:
         """The types of the file's fields by name, without those that resolution may change."""
         if not isinstance(schema, dict) or schema.get("type") != "record":
-            raise ambiguous(self._uri, "its schema is not a record")
+            raise ambiguous_file_error(self._uri, "its schema is not a record")
         held = [(f["name"], f["type"]) for f in schema["fields"] if not f.get("aliases")]
         literal = recipe.property_map.get(_LITERAL)
         if literal is not None and not _same_schema(literal, schema):
-            raise ambiguous(self._uri, f"{_LITERAL} is not the schema of the file")
+            raise ambiguous_file_error(self._uri, f"{_LITERAL} is not the schema of the file")
         lower = [f["name"].lower() for f in schema["fields"]]
         return {
             name: type
@@ -150,7 +150,7 @@ class _Avro:
         if is_passing(error) or type(error).__module__.startswith("bridge."):
             return error
         what = f"{type(error).__name__}: {error}".partition("\n")[0]
-        return ambiguous(self._uri, f"it cannot be read as Avro: {what}")
+        return ambiguous_file_error(self._uri, f"it cannot be read as Avro: {what}")
 
 
 def _is_simple(type: Any) -> bool:

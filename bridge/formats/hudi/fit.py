@@ -25,7 +25,7 @@ class _Differs(Exception):
     """The types do not go together."""
 
 
-def fit(
+def convert_column(
     array: pa.Array, wanted: pa.DataType, column: str, uri: str, own: FileColumn | None = None
 ) -> pa.Array:
     """A column in another type.

@@ -8,7 +8,7 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from bridge.formats.hudi.by_id import FileColumns, column_of
-from bridge.formats.hudi.fit import fit
+from bridge.formats.hudi.fit import convert_column
 from bridge.formats.hudi.times import Times, repair_times, times_of_columns
 from bridge.formats.rows import Held, Rows
 from bridge.formats.rows_in_child import rows_of
@@ -69,7 +69,7 @@ def fit_pieces(
     for found, rows in read(names):
         held = {n: repair_times(a, times.get(n.lower()), n, uri) for n, a in found.items()}
         columns = [
-            fit(held[column.name], field.type, field.name, uri, column)
+            convert_column(held[column.name], field.type, field.name, uri, column)
             if column is not None and column.name in held
             else pa.nulls(rows, field.type)
             for field, column in zip(schema, own, strict=True)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from bridge.formats.lines.lines import ambiguous
+from bridge.formats.lines.lines import ambiguous_file_error
 from bridge.kernel.errors import FileAmbiguous
 
 _MOST_FIELDS = 20_000
@@ -67,12 +67,14 @@ class FieldCutter:
             found = self._regular(block)
             return self._odd(block) if found is None else found
         if syntax.escape and syntax.escape.encode() in block:
-            raise ambiguous(self._uri, f"it holds the escape character {syntax.escape!r}")
+            raise ambiguous_file_error(
+                self._uri, f"it holds the escape character {syntax.escape!r}"
+            )
         if block.startswith(b"\n") or b"\n\n" in block:
-            raise ambiguous(self._uri, "it holds an empty line")
+            raise ambiguous_file_error(self._uri, "it holds an empty line")
         found = self._regular(block)
         if found is None:
-            raise ambiguous(self._uri, "its lines have different numbers of fields")
+            raise ambiguous_file_error(self._uri, "its lines have different numbers of fields")
         return found
 
     def _regular(self, block: bytes) -> pa.Table | None:
@@ -93,7 +95,7 @@ class FieldCutter:
     def _cut_alike(self, block: bytes, width: int, quoted: bool) -> pa.Table | None:
         """Regular lines of one number of fields; None if it is not theirs."""
         if width > _MOST_FIELDS:
-            raise ambiguous(self._uri, f"a line has {width} fields")
+            raise ambiguous_file_error(self._uri, f"a line has {width} fields")
         names = [str(i) for i in range(width)]
         chosen = [str(place) for place in self._places if place < width] or ["0"]
         nulls = [] if self._syntax.null is None else [self._syntax.null]
@@ -150,7 +152,9 @@ class FieldCutter:
         rest = ~(empty | odd)
         widths = np.unique(lines.widths[rest]).tolist()
         if len(widths) > _MOST_WIDTHS:
-            raise ambiguous(self._uri, f"its lines have {len(widths)} different numbers of fields")
+            raise ambiguous_file_error(
+                self._uri, f"its lines have {len(widths)} different numbers of fields"
+            )
         for width in widths:
             chosen = rest & (lines.widths == width)
             part = raw[np.repeat(chosen, ends - starts + 1) & lines.kept]
@@ -168,7 +172,9 @@ class FieldCutter:
     ) -> list[list[str]]:
         self._one_by_one += int((ends[chosen] - starts[chosen]).sum())
         if self._one_by_one > _ONE_BY_ONE:
-            raise ambiguous(self._uri, "too many of its lines have quotes or escapes in odd places")
+            raise ambiguous_file_error(
+                self._uri, "too many of its lines have quotes or escapes in odd places"
+            )
         return [cut_line(block[starts[i] : ends[i]].decode(), self._syntax) for i in chosen]
 
     def _rows(self, rows: Sequence[Sequence[str]]) -> pa.Table:
@@ -180,7 +186,7 @@ class FieldCutter:
         return pa.table(columns)
 
     def _strange(self) -> FileAmbiguous:
-        return ambiguous(self._uri, "its lines are cut in different ways")
+        return ambiguous_file_error(self._uri, "its lines are cut in different ways")
 
 
 class _Lines:

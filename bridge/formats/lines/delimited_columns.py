@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from bridge.formats.column_chunks import OTHER, Batch, ColumnChunks, declared_leaves
 from bridge.formats.lines.csv_fields import FieldCutter, FieldSyntax
-from bridge.formats.lines.lines import ambiguous, header_lines, line_blocks
+from bridge.formats.lines.lines import ambiguous_file_error, header_lines, line_blocks
 from bridge.formats.lines.recipe import CAST, FIELDS, Recipe
 from bridge.formats.lines.spelled import first_doubtful, parse
 from bridge.formats.physical_column import PhysicalColumn
@@ -64,7 +64,7 @@ def csv_syntax(uri: str, properties: Mapping[str, str]) -> tuple[int, FieldSynta
     """The number of header lines, and how lines are cut. Errors: FileAmbiguous."""
     cast = properties.get(CAST)
     if cast not in (None, "try", "fail"):
-        raise ambiguous(uri, f"{CAST}={cast!r} is not known")
+        raise ambiguous_file_error(uri, f"{CAST}={cast!r} is not known")
     header = header_lines(uri, properties, _CSV if cast is None else _CSV | _OF_CASTS)
     separator = _character(uri, properties, "separatorChar", ",")
     quote = _character(uri, properties, "quoteChar", '"')
@@ -72,7 +72,9 @@ def csv_syntax(uri: str, properties: Mapping[str, str]) -> tuple[int, FieldSynta
     if escape == '"':  # the SerDe replaces it
         escape = "\\"
     if len({separator, quote, escape}) != 3:
-        raise ambiguous(uri, "its separator, quote and escape characters are not distinct")
+        raise ambiguous_file_error(
+            uri, "its separator, quote and escape characters are not distinct"
+        )
     null = properties.get("serialization.null.format")
     return header, FieldSyntax(separator, quote, escape, null)
 
@@ -82,19 +84,19 @@ def text_columns(storage: Storage, uri: str, size: int, recipe: Recipe) -> Colum
     properties = recipe.property_map
     header = header_lines(uri, properties, _TEXT)
     if properties.get("line.delim", "\n") != "\n":
-        raise ambiguous(uri, f"its lines end with {properties['line.delim']!r}")
+        raise ambiguous_file_error(uri, f"its lines end with {properties['line.delim']!r}")
     text = properties.get("field.delim", properties.get("serialization.format", "\x01"))
     code = whole_number(text)
     if code is not None:
         text = chr(code) if len(text) < 4 and code < 128 else ""
     if len(text) != 1 or not text.isascii() or text in '\n\r\0"':
-        raise ambiguous(uri, f"its separator is {text!r}")
+        raise ambiguous_file_error(uri, f"its separator is {text!r}")
     null = properties.get("serialization.null.format", "\\N")
     if not null.isascii() or text in null:
-        raise ambiguous(uri, f"its text for NULL is {null!r}")
+        raise ambiguous_file_error(uri, f"its text for NULL is {null!r}")
     escape = properties.get("escape.delim", "")
     if escape and (len(escape) != 1 or not escape.isascii() or escape.isdigit()):
-        raise ambiguous(uri, f"its escape character is {escape!r}")
+        raise ambiguous_file_error(uri, f"its escape character is {escape!r}")
     custom = "timestamp.formats" in properties
     types = {
         name: None if custom and type.kind is Kind.TIMESTAMP else type
@@ -109,7 +111,7 @@ def text_columns(storage: Storage, uri: str, size: int, recipe: Recipe) -> Colum
 def _character(uri: str, properties: Mapping[str, str], name: str, default: str) -> str:
     found = properties.get(name, default)
     if len(found) != 1 or not found.isascii() or found in "\n\r\0":
-        raise ambiguous(uri, f"{name}={found!r} is not one character of ASCII")
+        raise ambiguous_file_error(uri, f"{name}={found!r} is not one character of ASCII")
     return found
 
 
@@ -120,7 +122,9 @@ def _fields(uri: str, properties: Mapping[str, str], recipe: Recipe) -> list[str
     names = [name.strip().lower() for name in properties[FIELDS].split(",")]
     missing = [name for name, _ in recipe.columns if names.count(name) != 1]
     if missing:
-        raise ambiguous(uri, f"the column {missing[0]!r} is not exactly one of its fields")
+        raise ambiguous_file_error(
+            uri, f"the column {missing[0]!r} is not exactly one of its fields"
+        )
     return names
 
 
@@ -158,7 +162,7 @@ class _Delimited:
             if leaf.type != OTHER
         }
         if strict and len(self._types) < len(self.leaves):
-            raise ambiguous(uri, "a column has a type whose values are not checked here")
+            raise ambiguous_file_error(uri, "a column has a type whose values are not checked here")
         wanted = {self._place[self.leaves[leaf].path[0]] for leaf in self._types}
         self._cutter = FieldCutter(uri, syntax, sorted(wanted))
         self._loose: dict[int, float] = {}
@@ -181,7 +185,7 @@ class _Delimited:
                 found[leaf] = values
             elif self._strict:
                 name = self.leaves[leaf].path[0]
-                raise ambiguous(
+                raise ambiguous_file_error(
                     self._uri, f"a value of {name!r}: {self.doubts[leaf]} ({CAST}=fail)"
                 )
         for leaf in set(self._types) - set(found):

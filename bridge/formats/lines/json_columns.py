@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pajson
 
 from bridge.formats.column_chunks import OTHER, Batch, ColumnChunks, declared_leaves
-from bridge.formats.lines.lines import ambiguous, header_lines, line_blocks
+from bridge.formats.lines.lines import ambiguous_file_error, header_lines, line_blocks
 from bridge.formats.lines.recipe import Recipe
 from bridge.formats.lines.spelled import Parsed, as_float, exact_decimals, first_doubtful, parse
 from bridge.formats.physical_column import PhysicalColumn
@@ -78,7 +78,7 @@ def json_columns(storage: Storage, uri: str, size: int, recipe: Recipe) -> Colum
     header = header_lines(uri, properties, _KNOWN)
     serde = properties.get("serialization.lib", "")
     if serde not in _SERDES:
-        raise ambiguous(uri, f"its SerDe is {serde!r}")
+        raise ambiguous_file_error(uri, f"its SerDe is {serde!r}")
     return _JsonLines(storage, uri, size, header, recipe)
 
 
@@ -237,7 +237,9 @@ class _JsonLines:
         """
         self._slowly += len(block)
         if self._slowly > _SLOW:
-            raise ambiguous(self._uri, "its lines are not plain JSON, and it is too large")
+            raise ambiguous_file_error(
+                self._uri, "its lines are not plain JSON, and it is too large"
+            )
         place = {self._names[leaf]: leaf for leaf in self._types}
         columns: dict[int, list[Any]] = {leaf: [] for leaf in self._types}
         names = set(self._names)
@@ -245,18 +247,22 @@ class _JsonLines:
             try:
                 row = _object(line)
             except (ValueError, RecursionError) as error:
-                raise ambiguous(self._uri, f"a line is not one JSON object: {error}") from error
+                raise ambiguous_file_error(
+                    self._uri, f"a line is not one JSON object: {error}"
+                ) from error
             seen: dict[str, Any] = {}
             for key, value in row:
                 name = key.lower()
                 if name in seen or _BY_PLACE.fullmatch(name):
-                    raise ambiguous(self._uri, f"a line has the key {key!r} twice, or by place")
+                    raise ambiguous_file_error(
+                        self._uri, f"a line has the key {key!r} twice, or by place"
+                    )
                 if name in names:
                     if not key.isascii() and not name.isascii() and key != name:
-                        raise ambiguous(self._uri, f"the key {key!r} may name a column")
+                        raise ambiguous_file_error(self._uri, f"the key {key!r} may name a column")
                     declared = self._declared.get(name)
                     if declared is not None and not _is_shaped(value, declared):
-                        raise ambiguous(
+                        raise ambiguous_file_error(
                             self._uri,
                             f"{name!r} holds an object or a list where {declared} has none: change "
                             "its type, or leave it out of the table's columns",

@@ -44,7 +44,7 @@ COMMON = frozenset(
 """Properties that `header_lines` checks."""
 
 
-def ambiguous(uri: str, why: str) -> FileAmbiguous:
+def ambiguous_file_error(uri: str, why: str) -> FileAmbiguous:
     """The error that leaves a file unknown."""
     return FileAmbiguous(
         f"{uri}: {why}", "no index can be sure of this file, so each query reads it"
@@ -62,18 +62,22 @@ def header_lines(uri: str, properties: Mapping[str, str], known: frozenset[str])
     """
     for name in properties:
         if name not in COMMON and name not in known:
-            raise ambiguous(uri, f"the property {name!r} may change how its lines are read")
+            raise ambiguous_file_error(
+                uri, f"the property {name!r} may change how its lines are read"
+            )
     encoding = properties.get("serialization.encoding", "UTF-8")
     if encoding.lower() not in ("utf-8", "utf8"):
-        raise ambiguous(uri, f"its encoding is {encoding!r}")
+        raise ambiguous_file_error(uri, f"its encoding is {encoding!r}")
     used = properties.get("file.inputformat")
     if used and used not in _INPUT_FORMATS:
-        raise ambiguous(uri, f"its input format is {used!r}")
+        raise ambiguous_file_error(uri, f"its input format is {used!r}")
     if properties.get(_FOOTER, "0") != "0":
-        raise ambiguous(uri, f"lines at its end are left out: {_FOOTER}={properties[_FOOTER]!r}")
+        raise ambiguous_file_error(
+            uri, f"lines at its end are left out: {_FOOTER}={properties[_FOOTER]!r}"
+        )
     count = properties.get(_HEADER, "0")
     if not (count.isascii() and count.isdigit() and len(count) < 6):
-        raise ambiguous(uri, f"{_HEADER}={count!r} is no number of lines")
+        raise ambiguous_file_error(uri, f"{_HEADER}={count!r} is no number of lines")
     return int(count)
 
 
@@ -89,7 +93,7 @@ def line_blocks(storage: Storage, uri: str, size: int, header: int) -> Iterator[
         if not end:
             rest += part
             if len(rest) > _LONGEST:
-                raise ambiguous(uri, f"a line is longer than {_LONGEST} bytes")
+                raise ambiguous_file_error(uri, f"a line is longer than {_LONGEST} bytes")
             continue
         block, rest = b"".join((rest, memoryview(part)[:end])), bytearray(part[end:])
         block, header = _without(uri, _checked(uri, block), header)
@@ -109,22 +113,24 @@ def _without(uri: str, block: bytes, header: int) -> tuple[bytes, int]:
         header -= 1
     found = block[at:] if at else block
     if found.startswith(_BOM):  # Arrow skips it, wherever a block begins
-        raise ambiguous(uri, "it holds a byte order mark")
+        raise ambiguous_file_error(uri, "it holds a byte order mark")
     return found, header
 
 
 def _checked(uri: str, block: bytes) -> bytes:
     if b"\0" in block:
-        raise ambiguous(uri, "it holds a NUL")
+        raise ambiguous_file_error(uri, "it holds a NUL")
     if b"\r" in block:
         block = block.replace(b"\r\n", b"\n")
         if b"\r" in block:
-            raise ambiguous(uri, "it holds a carriage return that is not before a line feed")
+            raise ambiguous_file_error(
+                uri, "it holds a carriage return that is not before a line feed"
+            )
     if not block.isascii():
         try:
             block.decode()
         except UnicodeDecodeError as error:
-            raise ambiguous(uri, "it is not UTF-8") from error
+            raise ambiguous_file_error(uri, "it is not UTF-8") from error
     return block
 
 
@@ -140,13 +146,13 @@ def _content(storage: Storage, uri: str, size: int) -> Iterator[bytes]:
         try:
             yield from hadoop_blocks(_raw(storage, uri, size), suffix)
         except ValueError as error:
-            raise ambiguous(uri, f"it cannot be decompressed: {error}") from error
+            raise ambiguous_file_error(uri, f"it cannot be decompressed: {error}") from error
     elif suffix == ".bz2":
         yield from _members(uri, _raw(storage, uri, size), bz2.BZ2Decompressor, False)
     elif suffix == ".zst":
         yield from _zstd(storage, uri, size)
     elif suffix.lower() in (*_UNDECODED, *_READ, ".zstd", ".gzip"):
-        raise ambiguous(uri, f"files with the suffix {suffix} are not decompressed here")
+        raise ambiguous_file_error(uri, f"files with the suffix {suffix} are not decompressed here")
     else:
         yield from _raw(storage, uri, size)
 
@@ -181,18 +187,18 @@ def _members(uri: str, parts: Iterator[bytes], fresh: Any, several: bool) -> Ite
         while at < len(part):
             if member.eof:
                 if not several:
-                    raise ambiguous(uri, "it holds more than one compressed stream")
+                    raise ambiguous_file_error(uri, "it holds more than one compressed stream")
                 member, most = fresh(), _FIRST
             # What a member does not take is copied, so each gets little until it has taken more.
             taken = view[at : at + most]
             try:
                 yield from _pieces(member, taken)
             except (zlib.error, OSError, ValueError) as error:
-                raise ambiguous(uri, f"it cannot be decompressed: {error}") from error
+                raise ambiguous_file_error(uri, f"it cannot be decompressed: {error}") from error
             at += len(taken) - len(member.unused_data)
             most = min(2 * most, BLOCK)
     if not member.eof:
-        raise ambiguous(uri, "it ends in the middle of a compressed stream")
+        raise ambiguous_file_error(uri, "it ends in the middle of a compressed stream")
 
 
 def _pieces(member: Any, part: memoryview) -> Iterator[bytes]:
@@ -208,7 +214,7 @@ def _pieces(member: Any, part: memoryview) -> Iterator[bytes]:
 
 def _zstd(storage: Storage, uri: str, size: int) -> Iterator[bytes]:
     if not size:
-        raise ambiguous(uri, "it holds no compressed stream")
+        raise ambiguous_file_error(uri, "it holds no compressed stream")
     source = pa.PythonFile(_Raw(_raw(storage, uri, size)), mode="r")
     try:
         with pa.CompressedInputStream(source, "zstd") as stream:
@@ -217,7 +223,7 @@ def _zstd(storage: Storage, uri: str, size: int) -> Iterator[bytes]:
     except (OSError, pa.ArrowException) as error:
         if isinstance(error, OSError) and error.errno:
             raise
-        raise ambiguous(uri, f"it cannot be decompressed: {error}") from error
+        raise ambiguous_file_error(uri, f"it cannot be decompressed: {error}") from error
 
 
 class _Raw:

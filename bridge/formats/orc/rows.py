@@ -19,7 +19,7 @@ from bridge.formats.rows import (
     places_of,
     without_columns,
 )
-from bridge.formats.rows_in_child import damage_is_told
+from bridge.formats.rows_in_child import damage_as_errors
 from bridge.storage.child import ChildReader
 from bridge.storage.port import Storage
 from bridge.storage.reading.source import open_source
@@ -85,7 +85,7 @@ def _is_narrow(field: pa.Field) -> bool:
 
 def read_schema(storage: Storage, uri: str, size: int) -> pa.Schema:
     """The columns. Runs in the child. Errors: FileCorrupt."""
-    with damage_is_told(uri):
+    with damage_as_errors(uri):
         return ORCFile(open_source(storage, uri, size)).schema
 
 

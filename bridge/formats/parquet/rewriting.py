@@ -21,7 +21,7 @@ from bridge.formats.data_files import (
     Run,
     Writing,
     name_file_in_errors,
-    undecodable,
+    rewrite_problem,
 )
 from bridge.formats.parquet.encoding import encode_parquet, group_cuts
 from bridge.formats.parquet.footer import Speller
@@ -227,7 +227,7 @@ def _decode_many(whole: bytes, lengths: Sequence[int], verify: bool) -> Iterator
                 if schemas[number].has_int96:
                     _check_int96(content, table)
         except Exception as error:
-            failed[place] = undecodable(error)
+            failed[place] = rewrite_problem(error)
             continue
         found.setdefault(number, []).append((place, table))
     runs = []
@@ -257,7 +257,7 @@ def _decode_one(storage: Storage, uri: str, size: int, verify: bool) -> Iterator
         run = schema.run((0,), (int(file.metadata.num_rows),), count, total % 2**64)
         yield Decoded((run,), {})
     except Exception as error:
-        yield Decoded((), {0: undecodable(error)})
+        yield Decoded((), {0: rewrite_problem(error)})
 
 
 def _stream(table: pa.Table) -> bytes:

@@ -24,10 +24,10 @@ from bridge.index.building.work import (
     Progress,
     Steps,
     Work,
-    alike,
     failed_otherwise,
     is_lasting,
     lasting_entries,
+    same_code,
 )
 from bridge.index.generations import identity
 from bridge.index.generations.compact import compact, write_shard
@@ -93,7 +93,7 @@ class BuildReport:
     seconds: float
 
 
-def unchanged(settings: IndexSettings) -> IndexSettings:
+def keep_settings(settings: IndexSettings) -> IndexSettings:
     return settings
 
 
@@ -106,7 +106,7 @@ def build_index(
     nan: Nan = "footer",
     progress: Progress | None = None,
     full: bool = False,
-    settings: SettingsChange = unchanged,
+    settings: SettingsChange = keep_settings,
     files_per_commit: int = 0,
     shard_entries: int = SHARD_ENTRIES,
 ) -> BuildReport:
@@ -143,7 +143,7 @@ def add_files(
     collector: Collector,
     nan: Nan = "footer",
     progress: Progress | None = None,
-    settings: SettingsChange = unchanged,
+    settings: SettingsChange = keep_settings,
     shard_entries: int = SHARD_ENTRIES,
 ) -> BuildReport:
     """Adds some files to the newest generation of a table's index.
@@ -231,7 +231,7 @@ def _bring_up(
         gone += removed
         if complete:
             break
-        conflicts, full, settings = 0, False, unchanged  # the base has them now
+        conflicts, full, settings = 0, False, keep_settings  # the base has them now
         work.begin_anew()
     return BuildReport(
         generation=manifest.generation,
@@ -292,7 +292,7 @@ class _Build:
             raise broken
         if self._partial and manifest is not None:
             self._refuse_base(manifest)
-            change = unchanged
+            change = keep_settings
         self._settings = change(manifest.settings if manifest is not None else IndexSettings())
         if self.work.shards and self._settings != before:
             self.work.forget()  # another builder changed the settings
@@ -513,7 +513,7 @@ class _Build:
             told[i] = problem if settled[i] and not str(problem).startswith(CHANGED) else None
             if told[i] is not None:
                 work.problems[number] = told[i]
-            news[i] = number not in said or not alike(said[number], told[i])
+            news[i] = number not in said or not same_code(said[number], told[i])
         work.seen[numbers[~news]] = True
         told_problems = pa.array(told, pa.large_string())
         outcome = outcome.set_column(3, OUTCOME.field("problem"), told_problems)
@@ -528,7 +528,7 @@ class _Build:
         problems, trusted = entries.files["problem"].to_pylist(), entries.flags("trusted")
         for i in np.flatnonzero((place >= 0) & ~better).tolist():
             found = work.problems.get(int(place[i]))
-            better[i] = is_lasting(found) or (not trusted[i] and not alike(found, problems[i]))
+            better[i] = is_lasting(found) or (not trusted[i] and not same_code(found, problems[i]))
         return better
 
     def commit(

@@ -25,8 +25,8 @@ from bridge.formats.parquet.stored_file import parse_stored
 from bridge.formats.parquet.writers import doubts_about
 from bridge.formats.registry import file_formats
 from bridge.formats.statistics import FileStatistics
-from bridge.index.building.evidence import LARGEST, MOST, compare, spell
-from bridge.index.building.file_listeners import FileListener, file_listeners, tell
+from bridge.index.building.evidence import LARGEST, MOST, compare, evidence_to_text
+from bridge.index.building.file_listeners import FileListener, file_listeners, notify
 from bridge.index.building.listed import Listed
 from bridge.index.building.sample import SCHEMA, SIGNATURE, Sampling, merge
 from bridge.index.building.scan import column_ranges, leaf_scans, nanosecond_leaves
@@ -295,9 +295,9 @@ class _Chunk:
 
     def read(self, task: FileTask) -> Job:
         listeners = self.reading.listeners
-        tell(listeners, lambda each: each.begin(task.uri))
+        notify(listeners, lambda each: each.begin(task.uri))
         problem = yield from self._indexed(task)
-        tell(listeners, lambda each: each.end(task.uri, problem))
+        notify(listeners, lambda each: each.end(task.uri, problem))
         if self.also is not None:
             self.also(task.uri)
 
@@ -452,7 +452,7 @@ class _Entry:
         if far is not None and footer.stored is not None:
             footer.stored = replace(parse_stored(footer.stored), far=far).spell()
         if tells:
-            footer.shown = spell(compare(stated, footer, self.problem))
+            footer.shown = evidence_to_text(compare(stated, footer, self.problem))
             self.problem = self.problem if deep or counted else None
         self.rows |= rows
 

@@ -118,7 +118,7 @@ def _of_bounds(old: LeafStatistics, new: LeafStatistics) -> Iterable[Fact]:
             yield Fact(LEAST if new.lower else GREATEST, name, True)
 
 
-def spell(facts: Iterable[Fact]) -> str:
+def evidence_to_text(facts: Iterable[Fact]) -> str:
     return json.dumps(list(facts), separators=(",", ":"))
 
 
@@ -133,7 +133,7 @@ def by_writer(codes: npt.NDArray[np.int32], entries: pa.ChunkedArray) -> dict[st
     return found
 
 
-def enough(files: pa.Table) -> dict[str, int]:
+def confirmed_row_counts(files: pa.Table) -> dict[str, int]:
     """For each writer with enough files read: the row count of its largest file."""
     read = files.filter(pc.and_(pc.is_valid(files["shown"]), pc.is_valid(files["writer"])))
     each = read.group_by("writer").aggregate([("rows", "max"), ("rows", "count")]).to_pylist()

@@ -46,7 +46,7 @@ def file_listeners() -> tuple[FileListener, ...]:
     return tuple(found)
 
 
-def tell(listeners: tuple[FileListener, ...], call: Callable[[FileListener], None]) -> None:
+def notify(listeners: tuple[FileListener, ...], call: Callable[[FileListener], None]) -> None:
     """Calls a method of each."""
     for listener in listeners:
         try:

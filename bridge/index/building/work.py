@@ -28,7 +28,7 @@ def is_lasting(problem: str | None) -> bool:
     return problem is not None and not problem.startswith(_TRIED_AGAIN)
 
 
-def alike(one: str | None, other: str | None) -> bool:
+def same_code(one: str | None, other: str | None) -> bool:
     """Whether two problems have the same code. Texts differ: they may hold a time or request id."""
     return (one or "").partition(":")[0] == (other or "").partition(":")[0]
 

@@ -46,7 +46,7 @@ class Converted:
     to_null: Mask | None = None
 
 
-def holds(target: Type) -> str:
+def bound_representation(target: Type) -> str:
     """How bounds of a table's type are represented; see `PhysicalType.holds`."""
     if target.kind is Kind.DECIMAL:
         return "int" if target.precision <= 18 else "wide"
@@ -187,7 +187,7 @@ def _decimal(stored: PhysicalType, target: Type, lower: Any, upper: Any) -> Conv
     most = 10**stored.precision - 1
     found, outside = _within(-most, most, lower, upper)
     shift = target.scale - stored.scale
-    if holds(target) == "int":
+    if bound_representation(target) == "int":
         if shift == 0:
             return found
         factor = 10**shift

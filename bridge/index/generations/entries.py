@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.index.building.evidence import enough
+from bridge.index.building.evidence import confirmed_row_counts
 from bridge.index.generations.identity import lower_bound
 from bridge.index.generations.manifest import Manifest
 from bridge.index.generations.shard import FILES, read_files, tombstones_from_bytes
@@ -46,8 +46,8 @@ class Entries:
         return np.asarray(self.files[name].to_numpy(), np.bool_)
 
     def count_shown(self) -> dict[str, int]:
-        """What `bridge.index.building.evidence.enough` says of their writers."""
-        return enough(self.files)
+        """What `bridge.index.building.evidence.confirmed_row_counts` says of their writers."""
+        return confirmed_row_counts(self.files)
 
 
 NONE = Entries(FILES.empty_table(), np.empty(0, np.int32), np.empty(0, np.int64))

@@ -76,7 +76,7 @@ def read_replacements(store: IndexStore, manifest: Manifest) -> pa.Table:
         if not is_clustered(path, manifest.location):
             raise IndexCorrupt(
                 f"{blob.name} names {path}, which is not in {DIRECTORY} of "
-                f"{home(manifest.location)}",
+                f"{location_before_publishing(manifest.location)}",
                 "skipbridge index drop, then build the index again",
             )
     return found.set_column(3, _SCHEMA.field("path"), paths)
@@ -90,22 +90,24 @@ def is_clustered(path: str, location: str) -> bool:
     >>> is_clustered("file:///t/.skipbridge_clustered/../f", "file:///t")
     False
     """
-    inner = relative(join(home(location), DIRECTORY), path)
+    inner = relative(join(location_before_publishing(location), DIRECTORY), path)
     return inner is not None and not is_unusual(f"/{inner}")
 
 
-def home(location: str) -> str:
+def location_before_publishing(location: str) -> str:
     """Where a table lay before its location was switched by publishing; `DIRECTORY` is there.
 
-    >>> home("file:///t/.skipbridge_clustered/published-1/data"), home("file:///t")
-    ('file:///t', 'file:///t')
+    >>> location_before_publishing("file:///t/.skipbridge_clustered/published-1/data")
+    'file:///t'
+    >>> location_before_publishing("file:///t")
+    'file:///t'
     """
     return location.partition(f"/{DIRECTORY}/{PUBLISHED}")[0]
 
 
 def was_published(storage: Storage, root: str) -> bool:
     """Whether partitions of a table have been published, as far as its directory tells."""
-    below = storage.list_directories(join(home(root), DIRECTORY))
+    below = storage.list_directories(join(location_before_publishing(root), DIRECTORY))
     return any(uri.rstrip("/").rpartition("/")[2].startswith(PUBLISHED) for uri in below)
 
 
@@ -213,7 +215,10 @@ def carry_over_replacements(
         Of a table that was published since, only which plans were completed.
     """
     found = None if manifest is None else manifest.clustering
-    if manifest is None or found is None or home(manifest.location) != home(table.location):
+    if manifest is None or found is None:
+        return None
+    home = location_before_publishing(table.location)
+    if location_before_publishing(manifest.location) != home:
         return None
     if manifest.location != table.location:
         return _emptied(store, found)
@@ -283,7 +288,9 @@ def _needed(
 
 def _missing(store: IndexStore, table: pa.Table, location: str) -> bool:
     """Whether a new file was deleted or has another size."""
-    held = store.storage.list_all(join(home(location), DIRECTORY), recursive=True)
+    held = store.storage.list_all(
+        join(location_before_publishing(location), DIRECTORY), recursive=True
+    )
     sizes = dict(zip(held.paths.to_pylist(), held.sizes.tolist(), strict=True))
     new = table.filter(table["new"])
     wanted = zip(new["path"].to_pylist(), new["size"].to_pylist(), strict=True)

@@ -31,7 +31,7 @@ from bridge.formats.physical_column import (
     PhysicalType,
     parse_key,
 )
-from bridge.index.generations.convert import holds
+from bridge.index.generations.convert import bound_representation
 from bridge.index.kinds.canonical import pack_values, unpack_values
 from bridge.index.kinds.definition import KindDefinition
 from bridge.index.kinds.functions import (
@@ -205,7 +205,7 @@ def _spread(
     sides: list[Any] = []
     for name, unknown in (("lower", INT_MIN), ("upper", INT_MAX)):
         flat = rows[name].combine_chunks().filter(pa.array(bounded))
-        if holds(kind) == "bytes":
+        if bound_representation(kind) == "bytes":
             place = np.full(count, -1, np.int64)
             place[ordinal[bounded]] = np.arange(len(flat))
             sides.append(flat.cast(pa.large_binary()).take(pa.array(place, mask=place < 0)))

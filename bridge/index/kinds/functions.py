@@ -23,7 +23,7 @@ from bridge.expression.parsing.text import parse_call
 from bridge.formats.physical_column import PhysicalColumn, PhysicalType
 from bridge.index.kinds.canonical import canonical
 from bridge.index.kinds.kind import FileFacts
-from bridge.index.kinds.plain import BITS, alike
+from bridge.index.kinds.plain import BITS, maps_one_to_one
 from bridge.kernel.errors import InvalidConfiguration
 from bridge.kernel.types import Kind as TypeKind
 from bridge.kernel.types import Semantics, Type
@@ -73,7 +73,7 @@ def column_of(call: Call) -> tuple[str, ...]:
     return column_of(inner) if isinstance(inner, Call) else inner.path
 
 
-def takes(call: Call, stored: PhysicalType) -> bool:
+def is_defined_for(call: Call, stored: PhysicalType) -> bool:
     """Whether the innermost function is defined for the stored type."""
     while isinstance(call.arguments[0], Call):
         call = call.arguments[0]
@@ -89,7 +89,7 @@ def takes(call: Call, stored: PhysicalType) -> bool:
 def leaf_of(call: Call, file: FileFacts) -> int | None:
     """The leaf that a function is computed on; None if the file has no suitable one."""
     leaf = file.leaf(column_of(call))
-    return leaf if leaf is not None and takes(call, file.leaves[leaf].type) else None
+    return leaf if leaf is not None and is_defined_for(call, file.leaves[leaf].type) else None
 
 
 def compute(
@@ -176,4 +176,4 @@ def _fits(numbers: npt.NDArray[np.int64], stored: PhysicalType) -> bool:
 def reads_alike(stored: PhysicalType, target: Type, semantics: Semantics) -> bool:
     if stored.logical == "int" and stored.width > BITS.get(target.kind, 0):
         return False
-    return alike(stored, target, semantics)
+    return maps_one_to_one(stored, target, semantics)

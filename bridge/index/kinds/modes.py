@@ -81,7 +81,7 @@ def _truncate(leaf: LeafStatistics, length: int) -> None:
         upper = truncate(leaf.upper, length, text)
         if upper != leaf.upper:
             leaf.exact = False
-            leaf.upper = incremented(upper, text)
+            leaf.upper = next_prefix(upper, text)
 
 
 def truncate(value: bytes, length: int, text: bool) -> bytes:
@@ -94,10 +94,10 @@ def truncate(value: bytes, length: int, text: bool) -> bytes:
         return value  # invalid UTF-8 is not truncated
 
 
-def incremented(value: bytes, text: bool) -> bytes | None:
+def next_prefix(value: bytes, text: bool) -> bytes | None:
     """The least prefix above all values that start with ``value``; None if none exists (rule 3).
 
-    >>> incremented("a\\U0010ffff".encode(), True), incremented("\\ud7ff".encode(), True)
+    >>> next_prefix("a\\U0010ffff".encode(), True), next_prefix("\\ud7ff".encode(), True)
     (b'b', b'\\xee\\x80\\x80')
     """
     if not text:

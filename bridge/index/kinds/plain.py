@@ -77,7 +77,7 @@ def spellings(
 
     None if a row that equals the value may be encoded differently.
     """
-    if not hashable(stored) or not alike(stored, target, semantics):
+    if not hashable(stored) or not maps_one_to_one(stored, target, semantics):
         return None
     if isinstance(value, bytes):
         return (value,)
@@ -126,7 +126,7 @@ def _floats(stored: PhysicalType, value: float) -> tuple[bytes, ...] | None:
     return (struct.pack(layout, value),)
 
 
-def alike(stored: PhysicalType, target: Type, semantics: Semantics) -> bool:
+def maps_one_to_one(stored: PhysicalType, target: Type, semantics: Semantics) -> bool:
     """Whether engines map stored values to values of the table's type one to one."""
     if target.kind is Kind.CHAR or may_misread_scale(stored, target, semantics):
         return False

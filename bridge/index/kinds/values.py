@@ -30,7 +30,7 @@ from bridge.expression.nodes import (
 )
 from bridge.expression.statistics import Mask
 from bridge.formats.physical_column import PhysicalColumn, PhysicalType, parse_key
-from bridge.index.generations.convert import convert, holds
+from bridge.index.generations.convert import bound_representation, convert
 from bridge.index.kinds.canonical import canonical, distinct, pack_values, unpack_values
 from bridge.index.kinds.definition import KindDefinition
 from bridge.index.kinds.functions import evaluate
@@ -222,7 +222,7 @@ class ValueLists:
 
 
 def _join(payload: Payload, target: Type, semantics: Semantics) -> _Lists | None:
-    if holds(target) == "none":
+    if bound_representation(target) == "none":
         return None
     count = payload.num_files
     known, nan = np.zeros(count, np.bool_), np.zeros(count, np.bool_)

@@ -24,7 +24,13 @@ from bridge.expression.intervals import Intervals
 from bridge.expression.nodes import BoundCall, BoundReference
 from bridge.expression.statistics import ColumnStatistics, Counts, Mask, PruningStatistics
 from bridge.formats.physical_column import INT_MAX, INT_MIN
-from bridge.index.generations.convert import Converted, cast, convert, holds, keeps_nulls
+from bridge.index.generations.convert import (
+    Converted,
+    bound_representation,
+    cast,
+    convert,
+    keeps_nulls,
+)
 from bridge.index.reading.column_resolution import (
     WIDTH,
     Names,
@@ -171,7 +177,7 @@ class ColumnView:
     def _join(
         self, path: tuple[str, ...], target: Type, semantics: Semantics, place: int | None
     ) -> ColumnStatistics | None:
-        if holds(target) == "none" or not self.num_files:
+        if bound_representation(target) == "none" or not self.num_files:
             return None
         variants = self._by_path.get(path, [])
         conflicts = [self._named[i] for i in self._names.find_conflicts(path)]
@@ -378,7 +384,7 @@ class _Joined:
         self._target = target
         unknown = _unknown(target, count)
         self._lower, self._upper = unknown.lower, unknown.upper
-        if holds(target) in ("int", "float"):
+        if bound_representation(target) in ("int", "float"):
             self._lower, self._upper = self._lower.copy(), self._upper.copy()
         self._low = np.zeros(count, np.bool_)
         self._high = np.zeros(count, np.bool_)
@@ -515,7 +521,7 @@ def _bytes(found: ColumnStatistics | None) -> int:
 
 
 def _unknown(target: Type, count: int) -> Converted:
-    form = holds(target)
+    form = bound_representation(target)
     if form == "int":
         return Converted(np.full(count, INT_MIN), np.full(count, INT_MAX))
     if form == "float":

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from bridge.expression.statistics import ColumnStatistics, Mask
 from bridge.index.building.sample import ColumnSample
 from bridge.kernel.types import Kind, Type
-from bridge.table.catalog_statistics import CatalogColumn, CatalogStatistics, plausible
+from bridge.table.catalog_statistics import CatalogColumn, CatalogStatistics, number_in_range
 
 CountSource = Literal["exact", "sketch", "sample", "catalogue", "bounds"]
 """Partition keys; a sketch of all values; a sample of the values; statistics that the catalogue
@@ -55,7 +55,9 @@ class TableDistinct:
         if self.sketch is not None:
             return self.sketch, "sketch"
         sampled = None if self.sample is None else self.sample.distinct_in(self.rows, self.width)
-        told = None if self.catalogue is None else plausible(self.catalogue.distinct, self.rows)
+        told = (
+            None if self.catalogue is None else number_in_range(self.catalogue.distinct, self.rows)
+        )
         if told is None or (self.sample is not None and self.sample.rows >= self.rows):
             return sampled, "sample"
         if sampled is None or (self.held.whole and self._fresh()) or sampled < told:
@@ -70,7 +72,7 @@ class TableDistinct:
         """The share of rows where it is NULL, if the index has no counts."""
         if self.sample is not None and self.sample.rows:
             return 1.0 - self.sample.values / self.sample.rows
-        known = None if self.catalogue is None else plausible(self.catalogue.nulls, self.rows)
+        known = None if self.catalogue is None else number_in_range(self.catalogue.nulls, self.rows)
         return None if known is None or not self.rows else known / self.rows
 
     def range(self) -> tuple[float | None, float | None]:

@@ -40,7 +40,7 @@ class Ranked:
     best: npt.NDArray[np.int64]
 
 
-def first(
+def files_with_first_rows(
     columns: Iterable[tuple[ColumnStatistics | None, Mask, Counts]], key: SortKey, count: int
 ) -> Ranked:
     """Files that may hold one of the first ``count`` rows by one key.

@@ -36,7 +36,7 @@ def prune_by_limit(context: ScanContext, batches: Iterator[SliceBatch]) -> Itera
         started = time.perf_counter()
         known = context.statistics(batch)
         sure = context.always(known)
-        chosen = enough(sure, known.rows, batch.files.sizes, wanted)
+        chosen = slices_for_limit(sure, known.rows, batch.files.sizes, wanted)
         left = batch if chosen is None else batch.take(chosen)
         context.counters.stop.count(batch, left, started)
         yield left
@@ -45,7 +45,7 @@ def prune_by_limit(context: ScanContext, batches: Iterator[SliceBatch]) -> Itera
         wanted -= int(known.rows[sure & (known.rows > 0)].sum())
 
 
-def enough(always: Mask, rows: Counts, sizes: Counts, limit: int) -> Int64Array | None:
+def slices_for_limit(always: Mask, rows: Counts, sizes: Counts, limit: int) -> Int64Array | None:
     """Positions of few slices that certainly hold ``limit`` matching rows; None: too few rows.
 
     Args:
@@ -78,7 +78,7 @@ def _without_listing(context: ScanContext, wanted: int) -> SliceBatch | None:
         return None
     started = time.perf_counter()
     known = context.statistics(held)
-    chosen = enough(context.always(known), known.rows, held.files.sizes, wanted)
+    chosen = slices_for_limit(context.always(known), known.rows, held.files.sizes, wanted)
     if chosen is None or len(chosen) > _MOST_LOOKS:
         return None
     few = held.take(chosen)

@@ -57,6 +57,6 @@ def rank(context: ScanContext, batches: Sequence[SliceBatch]) -> top_n.Ranked:
     key = request.order[0]
     reference = context.resolve(key.column)
     known = [context.statistics(batch) for batch in batches]
-    return top_n.first(
+    return top_n.files_with_first_rows(
         [(k.column(reference), context.always(k), k.rows) for k in known], key, request.limit
     )

@@ -27,7 +27,7 @@ from bridge.segments.commands.load import load_facts
 from bridge.segments.commands.manage import HELD
 from bridge.segments.commands.opened import OpenSegments, open_segments
 from bridge.segments.commands.places import places_of, refuse_overlap
-from bridge.segments.commands.registration import follow
+from bridge.segments.commands.registration import update_record_after_commit
 from bridge.segments.commands.strict import require_castable
 from bridge.storage.port import FileTable
 from bridge.storage.reading.one_read import MEMORY, OneRead
@@ -156,7 +156,7 @@ def add_segment(
             return replace(held, definition=following).with_segments(segment)
 
         committed = opened.log.commit("ADD SEGMENT", change)
-        if not is_location(table) and (behind := follow(config, keyed.table)):
+        if not is_location(table) and (behind := update_record_after_commit(config, keyed.table)):
             say(behind)
         added = str(committed.definition.next_segment - 1)
     return {

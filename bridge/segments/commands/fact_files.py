@@ -12,7 +12,7 @@ import pyarrow as pa
 from bridge.kernel.errors import FileUnreadable, InvalidRequest, InvalidUri, SegmentOverlap
 from bridge.kernel.threads import Threads
 from bridge.runtime.compose import absolute_location
-from bridge.segments.commands.places import real, refuse_own
+from bridge.segments.commands.places import refuse_own, resolve_links
 from bridge.storage.port import FileStat, FileTable, Storage, data_files
 from bridge.storage.uri import canonical
 
@@ -67,7 +67,7 @@ def find_fact_files(storage: Storage, paths: Sequence[str]) -> FactFiles:
         refuse_own(uri)
         stats, hollow = _look(storage, uri)
         for stat in stats:
-            place = real(stat.uri)
+            place = resolve_links(stat.uri)
             refuse_own(stat.uri, place)
             if place in owner:
                 raise SegmentOverlap(

@@ -24,7 +24,7 @@ from bridge.kernel.errors import (
 from bridge.kernel.types import whole_number
 from bridge.runtime.compose import resolve
 from bridge.segments.commands.fact_files import FactFiles
-from bridge.segments.commands.places import real, refuse_own
+from bridge.segments.commands.places import refuse_own, resolve_links
 from bridge.storage.port import Storage, join_tables
 from bridge.table.directory.freshness import Live
 from bridge.table.directory.lister import DirectoryLister
@@ -199,7 +199,7 @@ def _facts(table: CatalogTable, slices: Sequence[SliceBatch]) -> HiveFacts:
     files = whole.take(order)
     paths = files.paths.to_pylist()
     owner: dict[str, str] = {}
-    for path, place in zip(paths, map(real, paths), strict=True):
+    for path, place in zip(paths, map(resolve_links, paths), strict=True):
         refuse_own(path, place)
         if place in owner:
             raise SegmentOverlap(

@@ -26,7 +26,7 @@ _OWN = frozenset({DIRECTORY, ".skipbridge"})
 Key = tuple[object, ...]
 
 
-def real(uri: str) -> str:
+def resolve_links(uri: str) -> str:
     """Where local links lead; the name node's usual port; other URIs stay."""
     if uri.startswith(_HDFS):
         place = parse(uri)
@@ -36,17 +36,17 @@ def real(uri: str) -> str:
     return uri if path == uri else os.path.realpath(path)
 
 
-def all_real(uris: Sequence[str]) -> list[str]:
-    """`real` of each; a local directory is looked at once."""
+def resolve_all_links(uris: Sequence[str]) -> list[str]:
+    """`resolve_links` of each; a local directory is looked at once."""
     directories: dict[str, str] = {}
     found: list[str] = []
     for uri in uris:
         directory, _, name = uri.rpartition("/")
         if not uri.startswith(_LOCAL):
-            found.append(real(uri))
+            found.append(resolve_links(uri))
             continue
         if directory not in directories:
-            directories[directory] = real(f"{directory}/").rstrip("/")
+            directories[directory] = resolve_links(f"{directory}/").rstrip("/")
         path = f"{directories[directory]}/{name}"
         found.append(os.path.realpath(path) if Path(path).is_symlink() else path)
     return found
@@ -55,7 +55,7 @@ def all_real(uris: Sequence[str]) -> list[str]:
 def places_of(files: FileTable) -> FactPlaces:
     """The places of files as they are now."""
     uris = files.paths.to_pylist()
-    places = all_real(uris)
+    places = resolve_all_links(uris)
     nodes: list[str | None] = [None] * len(uris)
     for i, (uri, place) in enumerate(zip(uris, places, strict=True)):
         if uri.startswith(_LOCAL):
@@ -67,7 +67,7 @@ def places_of(files: FileTable) -> FactPlaces:
 
 def refuse_own(uri: str, place: str | None = None) -> None:
     """Errors: InvalidRequest: it is, or leads to, a place among the files of skipbridge's own."""
-    for one in (uri, real(uri) if place is None else place):
+    for one in (uri, resolve_links(uri) if place is None else place):
         if not _OWN.isdisjoint(one.split("/")):
             raise InvalidRequest(
                 f"{uri} is among skipbridge's own files"

@@ -145,7 +145,7 @@ def update_record(config: Config, table: CatalogTable) -> bool:
         return False
 
 
-def follow(config: Config, table: CatalogTable) -> str:
+def update_record_after_commit(config: Config, table: CatalogTable) -> str:
     """Makes the record that of the table after a commit; what to say if it does not follow."""
     try:
         if is_recorded(config, table) or update_record(config, table):

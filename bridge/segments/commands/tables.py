@@ -332,7 +332,9 @@ def _alter(config: Config, table: str, operation: str, change: Any) -> dict[str,
         committed = opened.log.commit(operation, change)
         behind = ""
         if not is_location(table):
-            behind = registration.follow(config, segment_table(opened.table, committed))
+            behind = registration.update_record_after_commit(
+                config, segment_table(opened.table, committed)
+            )
         keep_other_columns(opened, committed)
         return _described(opened, committed) | {"record_behind": behind}
 

@@ -36,7 +36,7 @@ from bridge.table.recipes import recipe_of
 from bridge.table.segments.log import SegmentFiles
 from bridge.table.segments.manifest import FileReader, FileSet, Segment, ViewFiles, ViewRecord
 from bridge.table.segments.properties import columns_of, reader_spec
-from bridge.table.segments.views import built_for, current, view_table
+from bridge.table.segments.views import built_for, up_to_date_files, view_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -100,7 +100,7 @@ def merge_views(
     definition = opened.manifest.definition
     merged: list[ViewFiles] = []
     for view in definition.views:
-        held = [current(definition, view, segment) for segment in segments]
+        held = [up_to_date_files(definition, view, segment) for segment in segments]
         parts = [_as_built(opened, one) for one in held if one is not None]
         target = _target(opened, view)
         if len(parts) < len(held) or isinstance(target, str):

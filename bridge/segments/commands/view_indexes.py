@@ -38,7 +38,7 @@ from bridge.table.segments.manifest import (
     ViewRecord,
     sorted_properties,
 )
-from bridge.table.segments.views import current, view_table
+from bridge.table.segments.views import up_to_date_files, view_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -234,7 +234,7 @@ def _with_indexes(
 def _current_files(opened: OpenSegments, view: ViewRecord) -> FileTable:
     """The files of a view that queries read now."""
     definition = opened.manifest.definition
-    held = [current(definition, view, s) for s in opened.manifest.readable]
+    held = [up_to_date_files(definition, view, s) for s in opened.manifest.readable]
     return concatenate([opened.log.read_files(one.files).files for one in held if one is not None])
 
 

@@ -24,7 +24,7 @@ from bridge.table.segments.manifest import (
 )
 from bridge.table.segments.properties import columns_of
 from bridge.table.segments.snapshot import view_states
-from bridge.table.segments.views import current
+from bridge.table.segments.views import up_to_date_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -124,7 +124,7 @@ def rebuild_view(
         definition = opened.manifest.definition
         views = [_view(definition, name, table)] if name is not None else list(definition.views)
         lacking = [
-            (s, [v for v in views if current(definition, v, s) is None])
+            (s, [v for v in views if up_to_date_files(definition, v, s) is None])
             for s in opened.manifest.readable
         ]
         wanted = [(segment, some) for segment, some in lacking if some]
@@ -156,7 +156,7 @@ def _require_lacking(
         segment = held.segment(id)
         if segment is None or view.id not in {f.view_id for f in files}:
             continue
-        if current(held.definition, view, segment) is not None:
+        if up_to_date_files(held.definition, view, segment) is not None:
             raise SegmentConflict(
                 f"another command has built view {view.name} for segment {id} meanwhile",
                 "nothing is left to do; one rebuild at a time suffices",

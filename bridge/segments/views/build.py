@@ -17,7 +17,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from bridge.formats.parquet.tables import table_file
-from bridge.formats.rows_in_child import damage_is_told
+from bridge.formats.rows_in_child import damage_as_errors
 from bridge.kernel.errors import FileAmbiguous, FileCorrupt, StorageFailure
 from bridge.kernel.threads import Threads
 from bridge.segments.views.definition import SortScope, ViewDefinition
@@ -321,7 +321,7 @@ def merge(parts: Sequence[Built], target: ViewTarget, storage: Storage) -> Built
 
 def batches(storage: Storage, uri: str, size: int) -> Iterator[Any]:
     """The schema and number of rows of a view's file, then its rows. Runs in the child."""
-    with damage_is_told(uri):
+    with damage_as_errors(uri):
         reader = table_file(open_source(storage, uri, size))
         yield reader.schema_arrow.remove_metadata(), reader.metadata.num_rows
         for batch in reader.iter_batches():

@@ -51,7 +51,7 @@ from bridge.sync.writing.record import (
     left_to_next_run,
     partition_names,
     refuse_dropped,
-    tell,
+    report_dry_run,
     until_settled,
 )
 from bridge.table.directory.discovered import Discovered
@@ -233,7 +233,7 @@ class _RecordSync:
         report.unchanged = plan.changes.unchanged
         report.partitions = len(plan.names)
         if self._request.dry_run:
-            tell(report, plan.table, names, plan.changes, plan.lines)
+            report_dry_run(report, plan.table, names, plan.changes, plan.lines)
             return True
         return self._write(plan, progress)
 

@@ -36,10 +36,10 @@ from bridge.storage.port import Storage
 from bridge.table.infer import (
     AlikeNames,
     common_type,
+    hive_type_of,
     members_left_out,
     merge_schemas,
     read_schema,
-    settle,
 )
 from bridge.table.model import Column
 
@@ -93,11 +93,11 @@ def evolve(
         known = held.get(name)
         if name in taken or (known is not None and _is_strange(known.type)):
             continue
-        type = settle(column.type)
+        type = hive_type_of(column.type)
         whole = column.type
         if known is not None:
             whole = common_type(known.type, column.type, holds_bytes) or UNKNOWN
-        common = settle(whole)
+        common = hive_type_of(whole)
         left_out += members_left_out(name, whole)
         if known is not None and common is UNKNOWN and type is not UNKNOWN:
             conflicting.append((name, known.type, type))

@@ -25,7 +25,7 @@ _NAMES = {
 }
 
 
-def follow(
+def updated_properties(
     properties: Mapping[str, str],
     before: Sequence[Column],
     after: Sequence[Column],

@@ -40,7 +40,7 @@ from bridge.sync.discovered_partitions import KeyTexts
 from bridge.sync.places import RegisteredPlaces, resolve_location, typed_keys
 from bridge.sync.schemas.file_options import FileFormatOptions
 from bridge.sync.schemas.schema import grown_type
-from bridge.sync.schemas.spark_schema import follow
+from bridge.sync.schemas.spark_schema import updated_properties
 from bridge.sync.state import MISSING_PROPERTY, text_digest
 from bridge.sync.writing.write_batches import Batches, BatchLimits
 from bridge.table.model import CatalogTable, Column, TableName
@@ -238,7 +238,7 @@ def amended_table(
     amended.sd.location = spelled
     keys = _columns(amended.partitionKeys or [])
     said = {**(amended.parameters or {}), **properties}
-    amended.parameters = follow(said, _columns(record.sd.cols), columns, keys)
+    amended.parameters = updated_properties(said, _columns(record.sd.cols), columns, keys)
     return amended
 
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bridge.index.generations.replacements import DIRECTORY, PUBLISHED, home, was_published
+from bridge.index.generations.replacements import (
+    DIRECTORY,
+    PUBLISHED,
+    location_before_publishing,
+    was_published,
+)
 from bridge.runtime.compose import absolute_location
 from bridge.storage.port import Storage
 from bridge.storage.reading.ahead import ask_all
@@ -18,12 +23,14 @@ def lies_published(registered: str, given: str) -> bool:
     Args:
         registered: canonical URI of its location in the metastore.
     """
-    return registered != home(registered) == canonical(absolute_location(given))
+    return (
+        registered != location_before_publishing(registered) == canonical(absolute_location(given))
+    )
 
 
 def published_below(root: str) -> str:
     """How the locations of a table's published partitions begin."""
-    return join(home(root), f"{DIRECTORY}/{PUBLISHED}")
+    return join(location_before_publishing(root), f"{DIRECTORY}/{PUBLISHED}")
 
 
 def left_directories(storage: Storage, root: str, directories: Mapping[str, str]) -> list[str]:

@@ -109,7 +109,7 @@ def amend_noting(
     return done is not False
 
 
-def tell(
+def report_dry_run(
     report: SyncReport,
     table: RegisteredTable | None,
     keys: Sequence[str],

@@ -21,7 +21,13 @@ from bridge.kernel.types import BIGINT, DATE, INTEGER, NOTHING, STRING, UNKNOWN,
 from bridge.storage.port import FileTable, Storage
 from bridge.table.directory.discovered import visible_files
 from bridge.table.directory.foreign import refuse_foreign_root, refuse_hudi_parts, refuse_left
-from bridge.table.directory.stray import Stray, is_data, refuse_undescribed, stray, without_data
+from bridge.table.directory.stray import (
+    Stray,
+    describe_stray_file,
+    is_data,
+    refuse_undescribed,
+    without_data,
+)
 from bridge.table.infer import infer_readable, members_left_out, settle_columns
 from bridge.table.model import (
     CatalogTable,
@@ -203,7 +209,7 @@ class DirectoryCatalog:
         others = without_data(self._storage, others)
         left = {p for p, _ in others}
         kept = listing.filter(np.array([p not in left for p in paths], np.bool_))
-        outside = tuple(stray(self._storage, *file, read=False) for file in others)
+        outside = tuple(describe_stray_file(self._storage, *file, read=False) for file in others)
         return kept, kept.paths.to_pylist(), outside
 
     def _require_names(self, paths: list[str]) -> None:

@@ -48,7 +48,7 @@ class Stray:
         return f"{self.uri} is {self.what}; {told} -> {self.remedy}"
 
 
-def stray(storage: Storage, uri: str, size: int, *, read: bool = True) -> Stray:
+def describe_stray_file(storage: Storage, uri: str, size: int, *, read: bool = True) -> Stray:
     """Describes a file that cannot be read as part of the table. Errors: FileUnreadable."""
     whole = recognise(storage, uri, size)
     if whole is not None and whole.read_schema is not None:

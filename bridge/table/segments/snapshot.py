@@ -15,7 +15,7 @@ from bridge.table.recipes import drop_foreign_ordinals
 from bridge.table.segments.log import SegmentFiles, SegmentLog
 from bridge.table.segments.manifest import FileSet, Segment, SegmentManifest
 from bridge.table.segments.properties import columns_of, reader_spec
-from bridge.table.segments.views import choose, current, reader_of, uses, view_table
+from bridge.table.segments.views import choose, reader_of, up_to_date_files, uses, view_table
 from bridge.table.slices import IndexFiles, Int32Array, Mask, ReaderSpec, SliceBatch
 from bridge.table.snapshot import Columns, SegmentEntry, TableContext, TimelineEntry, ViewUse
 
@@ -212,6 +212,6 @@ def view_states(manifest: SegmentManifest, segment: Segment) -> dict[str, str]:
         elif built.reason:
             found[view.name] = f"absent: {built.reason}"
         else:
-            whole = current(manifest.definition, view, segment) is not None
+            whole = up_to_date_files(manifest.definition, view, segment) is not None
             found[view.name] = "built" if whole else "stale"
     return found

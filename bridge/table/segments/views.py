@@ -64,7 +64,9 @@ def built_for(
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def current(definition: TableDefinition, view: ViewRecord, segment: Segment) -> ViewFiles | None:
+def up_to_date_files(
+    definition: TableDefinition, view: ViewRecord, segment: Segment
+) -> ViewFiles | None:
     """The view's files that hold exactly the rows of a segment; None if there are none."""
     for held in segment.views:
         if held.view == view.name and held.view_id == view.id and not held.reason:
@@ -86,7 +88,8 @@ def choose(definition: TableDefinition, segment: Segment, columns: Columns) -> V
     found = [
         held
         for view in usable(definition)
-        if columns <= set(view.columns) and (held := current(definition, view, segment)) is not None
+        if columns <= set(view.columns)
+        and (held := up_to_date_files(definition, view, segment)) is not None
     ]
     return min(found, key=lambda held: (held.files.bytes, held.view), default=None)
 
@@ -127,7 +130,7 @@ def uses(
             continue
         chosen = [(s, choose(definition, s, columns)) for s in segments]
         mine = [(s, held) for s, held in chosen if held is not None and held.view == view.name]
-        absent = sum(current(definition, view, s) is None for s in segments)
+        absent = sum(up_to_date_files(definition, view, s) is None for s in segments)
         found.append(
             ViewUse(
                 view.name,

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bridge.servers.embedded_metastore import LOGGING, MetastoreSpec, made, site
+from bridge.servers.embedded_metastore import LOGGING, MetastoreSpec, ensure_private_directory, site
 from bridge.servers.java import ADD_OPENS, find_jdk
 from bridge.servers.maven import Artifact, class_path
 from bridge.servers.metastore_401 import start_metastore_401
@@ -128,7 +128,7 @@ def start_hiveserver2(spec: HiveServer2Spec) -> Server:
                 f"-Xmx{spec.heap}",
                 # Short-lived: fast startup matters more than peak speed.
                 "-XX:+UseSerialGC",
-                f"-Djava.io.tmpdir={made(spec.directory / 'tmp')}",
+                f"-Djava.io.tmpdir={ensure_private_directory(spec.directory / 'tmp')}",
                 *spec.jvm_options,
                 *ADD_OPENS,
                 *OPENED_FOR_PLANS,
@@ -154,8 +154,8 @@ def start_metastore_for_hiveserver2(spec: MetastoreSpec) -> Server:
 
 
 def _write_configuration(spec: HiveServer2Spec, port: int) -> Path:
-    directory = made(spec.directory / "conf")
-    scratch = made(spec.directory / "scratch")
+    directory = ensure_private_directory(spec.directory / "conf")
+    scratch = ensure_private_directory(spec.directory / "scratch")
     properties = {
         "hive.metastore.uris": spec.metastore_uri,
         "hive.server2.thrift.bind.host": LOOPBACK,

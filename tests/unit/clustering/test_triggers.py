@@ -7,7 +7,7 @@ import datetime as dt
 import pytest
 
 from bridge.clustering.plan import ClusteringPlan
-from bridge.clustering.planning.triggers import Since, Triggers, due, since
+from bridge.clustering.planning.triggers import Since, Triggers, changes_since_clustering, due
 
 NOON = dt.datetime(2026, 1, 2, 12, tzinfo=dt.UTC)
 
@@ -20,19 +20,21 @@ def plan(at: dt.datetime, generation: int) -> ClusteringPlan:
 
 
 def test_what_has_happened_since() -> None:
-    assert since([], 7, 3, NOON) == Since(7, 3, None)
+    assert changes_since_clustering([], 7, 3, NOON) == Since(7, 3, None)
     hour = dt.timedelta(hours=1)
     # Made from generation 4, committed as generation 5.
-    assert since([plan(NOON - hour, 4)], 5, 0, NOON) == Since(0, 0, 3600.0)
-    assert since([plan(NOON - hour, 4)], 8, 0, NOON).commits == 3
+    assert changes_since_clustering([plan(NOON - hour, 4)], 5, 0, NOON) == Since(0, 0, 3600.0)
+    assert changes_since_clustering([plan(NOON - hour, 4)], 8, 0, NOON).commits == 3
     # Two plans from the same generation, committed as 5 and 6; an older one counts no more.
     both = [plan(NOON - 3 * hour, 1), plan(NOON - 2 * hour, 4), plan(NOON - hour, 4)]
-    assert since(both, 6, 0, NOON).commits == 0
-    assert since(both, 9, 0, NOON) == Since(3, 0, 3600.0)
-    assert since([plan(NOON + hour, 4)], 9, 0, NOON).seconds == 0.0  # clocks differ
+    assert changes_since_clustering(both, 6, 0, NOON).commits == 0
+    assert changes_since_clustering(both, 9, 0, NOON) == Since(3, 0, 3600.0)
+    assert (
+        changes_since_clustering([plan(NOON + hour, 4)], 9, 0, NOON).seconds == 0.0
+    )  # clocks differ
     # What publishing has committed since is nobody's write.
-    assert since([plan(NOON - hour, 4)], 8, 0, NOON, {3, 6, 7}).commits == 1
-    assert since([plan(NOON - hour, 4)], 7, 0, NOON, {6, 7}).commits == 0
+    assert changes_since_clustering([plan(NOON - hour, 4)], 8, 0, NOON, {3, 6, 7}).commits == 1
+    assert changes_since_clustering([plan(NOON - hour, 4)], 7, 0, NOON, {6, 7}).commits == 0
 
 
 @pytest.mark.parametrize(

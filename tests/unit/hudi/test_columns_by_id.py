@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from bridge.formats.hudi.by_id import FileColumn
-from bridge.formats.hudi.fit import fit
+from bridge.formats.hudi.fit import convert_column
 from bridge.kernel.errors import SchemaConflict
 
 RECORD = pa.struct([("y", pa.int32()), ("x", pa.int32())])
@@ -37,14 +37,14 @@ def test_a_part_is_found_by_its_id_where_the_types_are_equal(
             array = pa.array([[("k", held)], None], pa.map_(pa.string(), RECORD))
             own = FileColumn("s", parts={"value": FileColumn("value", parts=parts)})
             wanted = [[("k", shown)], None]
-    assert fit(array, array.type, "s", "file", own).to_pylist() == wanted
+    assert convert_column(array, array.type, "s", "file", own).to_pylist() == wanted
 
 
 def test_numbers_become_a_decimal_that_has_room_for_them() -> None:
     """Not for all numbers of their type."""
-    found = fit(pa.array([7, -12345, None]), pa.decimal128(7, 2), "c", "file")
+    found = convert_column(pa.array([7, -12345, None]), pa.decimal128(7, 2), "c", "file")
     assert [str(v) for v in found.drop_null().to_pylist()] == ["7.00", "-12345.00"]
     with pytest.raises(SchemaConflict):
-        fit(pa.array([123456]), pa.decimal128(7, 2), "c", "file")
-    found = fit(pa.array([7]), pa.decimal128(38, 30), "c", "file")
+        convert_column(pa.array([123456]), pa.decimal128(7, 2), "c", "file")
+    found = convert_column(pa.array([7]), pa.decimal128(38, 30), "c", "file")
     assert found.to_pylist() == [Decimal(7)]

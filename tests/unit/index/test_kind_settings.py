@@ -12,7 +12,7 @@ from bridge.index.building.build import build_index
 from bridge.index.generations.manifest import Manifest
 from bridge.index.kinds import evaluate_indexes
 from bridge.index.kinds.definition import IndexSettings, KindDefinition, parse_definition
-from bridge.index.kinds.modes import incremented, parse_mode
+from bridge.index.kinds.modes import next_prefix, parse_mode
 from bridge.index.kinds.registry import kind
 from bridge.index.kinds.request import RequestedIndexes, by_properties
 from bridge.kernel.errors import ColumnNotFound, InvalidConfiguration
@@ -68,9 +68,9 @@ def test_modes() -> None:
     for text in ("all", "truncate(0)", "truncate(x)", ""):
         with pytest.raises(InvalidConfiguration):
             parse_mode(text)
-    assert incremented(b"\xff\xff", False) is None
-    assert incremented(b"a\xff", False) == b"b"
-    assert incremented("\U0010ffff".encode(), True) is None
+    assert next_prefix(b"\xff\xff", False) is None
+    assert next_prefix(b"a\xff", False) == b"b"
+    assert next_prefix("\U0010ffff".encode(), True) is None
 
 
 def test_what_a_table_asks_for() -> None:

@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 
 from bridge.storage import bounded
-from bridge.storage.bounded import Late, Progress, within
+from bridge.storage.bounded import Late, Progress, call_with_deadline
 
 asking: contextvars.ContextVar[str] = contextvars.ContextVar("asking", default="nobody")
 
 
 def test_results_errors_and_context_are_the_calls_own() -> None:
     asking.set("me")
-    assert within(30, lambda _: asking.get()) == "me"
+    assert call_with_deadline(30, lambda _: asking.get()) == "me"
     with pytest.raises(ZeroDivisionError):
-        within(30, lambda _: 1 // 0)
+        call_with_deadline(30, lambda _: 1 // 0)
     with pytest.raises(KeyboardInterrupt):
-        within(30, _interrupted)
+        call_with_deadline(30, _interrupted)
 
 
 def _interrupted(progress: Progress) -> None:
@@ -31,12 +31,12 @@ def _interrupted(progress: Progress) -> None:
 
 
 def test_a_thread_is_used_again() -> None:
-    assert len({within(30, _thread) for _ in range(50)}) == 1
+    assert len({call_with_deadline(30, _thread) for _ in range(50)}) == 1
     gate = threading.Barrier(8)
     with ThreadPoolExecutor(8) as pool:
-        used = set(pool.map(lambda _: within(30, partial(_together, gate)), range(8)))
+        used = set(pool.map(lambda _: call_with_deadline(30, partial(_together, gate)), range(8)))
         assert len(used) == 8
-        again = set(pool.map(lambda _: within(30, _thread), range(200)))
+        again = set(pool.map(lambda _: call_with_deadline(30, _thread), range(200)))
     assert again <= used
 
 
@@ -62,11 +62,11 @@ def test_a_late_call_is_left_behind_and_its_thread_comes_back() -> None:
 
     before = len(bounded._idle)
     with pytest.raises(Late, match=r"no answer within 0\.05 s"):
-        within(0.05, slow)
+        call_with_deadline(0.05, slow)
     assert len(bounded._idle) <= before
     over.set()
     assert ended.get(timeout=30) == "nobody waits for this call any more"
-    assert within(30, lambda _: "next") == "next"
+    assert call_with_deadline(30, lambda _: "next") == "next"
 
 
 class Answer:

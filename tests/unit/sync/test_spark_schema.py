@@ -18,7 +18,7 @@ from bridge.kernel.types import (
     map_of,
     struct,
 )
-from bridge.sync.schemas.spark_schema import follow
+from bridge.sync.schemas.spark_schema import updated_properties
 from bridge.table.model import Column
 
 FIELDS = [
@@ -32,9 +32,9 @@ KEYS = [Column("day", DATE)]
 
 
 def test_a_table_that_spark_did_not_make_needs_nothing() -> None:
-    assert follow({"EXTERNAL": "TRUE"}, BEFORE, COLUMNS, KEYS) == {"EXTERNAL": "TRUE"}
+    assert updated_properties({"EXTERNAL": "TRUE"}, BEFORE, COLUMNS, KEYS) == {"EXTERNAL": "TRUE"}
     broken = {"spark.sql.sources.schema": "{"}
-    assert follow(broken, BEFORE, COLUMNS, KEYS) == broken
+    assert updated_properties(broken, BEFORE, COLUMNS, KEYS) == broken
 
 
 def test_one_property_and_parts() -> None:
@@ -46,7 +46,7 @@ def test_one_property_and_parts() -> None:
         "spark.sql.sources.schema.partCol.0": "day",
     }
     for properties in ({"spark.sql.sources.schema": text}, parts):
-        found = follow(properties, BEFORE, COLUMNS, KEYS)
+        found = updated_properties(properties, BEFORE, COLUMNS, KEYS)
         assert "spark.sql.sources.schema" not in found
         count = int(found["spark.sql.sources.schema.numParts"])
         whole = "".join(found[f"spark.sql.sources.schema.part.{i}"] for i in range(count))
@@ -75,7 +75,7 @@ def test_nested_fields_keep_spark_s_spelling_unless_their_type_changes() -> None
 
     def after(new: Type) -> Any:
         before = struct(Field("inner", INTEGER))
-        found = follow(properties, [Column("c", before)], [Column("c", new)], [])
+        found = updated_properties(properties, [Column("c", before)], [Column("c", new)], [])
         if found == properties:
             return old[0]["type"]
         return json.loads(found["spark.sql.sources.schema.part.0"])["fields"][0]["type"]
@@ -112,8 +112,8 @@ def test_fields_of_columns_that_do_not_change_stay_byte_for_byte() -> None:
     properties = {"spark.sql.sources.schema": text, "x": "y"}
     before = [Column("v", BINARY), Column("code", char(3)), Column("t", TIMESTAMP)]
     keys = [Column("p", STRING)]
-    assert follow(properties, before, before, keys) == properties
-    found = follow(properties, before, [*before, Column("new", INTEGER)], keys)
+    assert updated_properties(properties, before, before, keys) == properties
+    found = updated_properties(properties, before, [*before, Column("new", INTEGER)], keys)
     made = found["spark.sql.sources.schema.part.0"]
     new = '{"name":"new","type":"integer","nullable":true,"metadata":{}},'
     assert made == text.replace('{"name":"p"', new + '{"name":"p"') and found["x"] == "y"
@@ -129,14 +129,16 @@ def test_within_a_changed_column_a_member_that_stays_keeps_its_field() -> None:
     parts = (Field("v", BINARY), Field("code", char(3)))
     before = [Column("s", array(struct(*parts, Field("n", INTEGER))))]
     after = [Column("s", array(struct(*parts, Field("n", BIGINT))))]
-    found = json.loads(follow(properties, before, after, [])["spark.sql.sources.schema.part.0"])
+    found = json.loads(
+        updated_properties(properties, before, after, [])["spark.sql.sources.schema.part.0"]
+    )
     members[2] = {**members[2], "type": "long"}
     assert found["fields"] == [field]
 
 
 def test_long_schemas_are_cut_in_parts() -> None:
     properties = {"spark.sql.sources.schema": json.dumps({"type": "struct", "fields": FIELDS})}
-    found = follow(properties, [], [Column(f"c{i}", INTEGER) for i in range(300)], KEYS)
+    found = updated_properties(properties, [], [Column(f"c{i}", INTEGER) for i in range(300)], KEYS)
     count = int(found["spark.sql.sources.schema.numParts"])
     parts = [found[f"spark.sql.sources.schema.part.{i}"] for i in range(count)]
     assert count > 1 and all(len(p) <= 4000 for p in parts)

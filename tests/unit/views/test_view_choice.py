@@ -22,7 +22,7 @@ from bridge.table.segments.manifest import (
     ViewFiles,
     ViewRecord,
 )
-from bridge.table.segments.views import built_for, choose, current, uses
+from bridge.table.segments.views import built_for, choose, up_to_date_files, uses
 from tests.support.lake import NAME, Lake
 
 READERS = (FileReader("csv", (("csv.bad_values", "null"),), ("a", "b")),)
@@ -67,7 +67,7 @@ def test_disabled_and_hidden_views_are_not_used() -> None:
 
 def test_a_view_is_of_exactly_what_it_was_built_from() -> None:
     one = segment(files(SMALL, 10))
-    assert current(DEFINITION, SMALL, one) is not None
+    assert up_to_date_files(DEFINITION, SMALL, one) is not None
     wide = replace(COLUMNS[0], type=BIGINT)
     others = [
         (replace(DEFINITION, columns=(wide, *COLUMNS[1:])), one),
@@ -82,10 +82,10 @@ def test_a_view_is_of_exactly_what_it_was_built_from() -> None:
         (DEFINITION, replace(one, views=(replace(one.views[0], reason="not certain"),))),
     ]
     for definition, changed in others:
-        assert current(definition, SMALL, changed) is None
+        assert up_to_date_files(definition, SMALL, changed) is None
         assert chosen(definition, changed, "a") is None
     unrelated = replace(DEFINITION, columns=(COLUMNS[0], replace(COLUMNS[1], type=BIGINT)))
-    assert current(unrelated, SMALL, one) is not None
+    assert up_to_date_files(unrelated, SMALL, one) is not None
 
 
 def test_reports_tell_what_each_view_is_worth() -> None:

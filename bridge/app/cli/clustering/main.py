@@ -13,7 +13,7 @@ from bridge.app.cli.clustering.publish import (
     accept,
     check_publish,
     clean,
-    leave,
+    exit_if_kept,
     originals,
     publish,
     revert,
@@ -24,8 +24,8 @@ from bridge.app.cli.clustering.publish import (
 from bridge.app.cli.clustering.watch import (
     interruptible,
     print_report,
-    stay,
     total_line,
+    watch_and_cluster,
     watch_options,
 )
 from bridge.app.cli.lazy import Verbs
@@ -208,7 +208,7 @@ def run(
         seconds = None if after_time is None else parse_seconds(after_time)
         triggers = Triggers(after_commits or usual, after_small_files, seconds)
         strategy = chosen_strategy(given)
-        stay(
+        watch_and_cluster(
             config,
             table,
             parse_seconds(watch),
@@ -269,7 +269,7 @@ def run(
         report["publish"] = run_publish(config, table, local)
         show_published(report["publish"], output)
     if then_publish:
-        leave(report["publish"])
+        exit_if_kept(report["publish"])
     states = [each["state"] for each in report.get("plans", [report]) if "state" in each]
     stays = any(report.get(key) for key in ("rejected", "aside", "left_out", "damaged"))
     if stays or "cancelled" in states:

@@ -65,7 +65,7 @@ def publish(
     if watch is None:
         made = run_publish(config, table, local, seconds)
         show_published(made, output)
-        leave(made)
+        exit_if_kept(made)
         return
     from bridge.indexing.watch import watch as keep_watching
     from bridge.kernel.config import parse_seconds
@@ -121,7 +121,7 @@ def revert(
     with _continued(), progress(f"indexing {table}") as tick:
         made = run(config, table, partition, local=local, settled=seconds, progress=tick, say=say)
     show_published(made, output, "reverted")
-    leave(made)
+    exit_if_kept(made)
 
 
 @click.command("accept")
@@ -260,7 +260,7 @@ def show_left(found: list[dict[str, Any]]) -> None:
             say(line)
 
 
-def leave(made: dict[str, Any]) -> None:
+def exit_if_kept(made: dict[str, Any]) -> None:
     """Ends the process with status 3 if something was left as it is."""
     if made["kept"] or made["left"]:
         raise SystemExit(PROBLEMS)

@@ -100,7 +100,7 @@ def total_line(report: dict[str, Any]) -> str:
     )
 
 
-def stay(
+def watch_and_cluster(
     config: Config,
     table: str,
     seconds: float,

@@ -364,7 +364,7 @@ class FileSystemView:
             lost, wanted = lost & ~gone, wanted & ~gone
         if (lost & wanted).any():
             if files is not None and files.cleans and not cleans:
-                raise overtaken(self.config)
+                raise files_gone_error(self.config)
             raise ReadVersionNotFound(
                 f"files of {self.config.name} as of {as_of or completed_by} were cleaned up",
                 "read a newer version, or keep more commits when cleaning",
@@ -552,7 +552,7 @@ class FileSystemView:
         """
         now = load_timeline(self.storage, self.config)
         if any(i not in now.completed and not now.is_archived(i) for i in self.timeline.completed):
-            raise overtaken(self.config)
+            raise files_gone_error(self.config)
         known = {i.key for i in self.timeline.instants}
         return tuple(self._clean(i) for i in now.of("clean", state=None) if i.key not in known)
 
@@ -573,7 +573,7 @@ class FileSystemView:
         return read_clean_plan(content, name)
 
 
-def overtaken(config: HudiTableConfig) -> SnapshotExpired:
+def files_gone_error(config: HudiTableConfig) -> SnapshotExpired:
     """The files of a timeline were deleted before they were listed."""
     return SnapshotExpired(
         f"files of {config.name} were cleaned up or rolled back while they were listed",
