@@ -1,9 +1,12 @@
 """Deletes the records of plans that ended long ago, if nobody can ask for them any more.
 
-Kept are the records of a plan that waits; of one whose new files are still there, since who reads,
-cleans or clusters those again asks how they were made; and of the plan that was completed last,
-from which triggers count and whose layout the next plan takes. A list of refused files stays as
-long as one of the files is as it was.
+It keeps the records of
+
+- a plan that waits;
+- a plan whose new files are still there: to read, clean or cluster them again takes its records;
+- the plan that was completed last: triggers count from it, and the next plan takes its layout.
+
+A list of refused files stays as long as one of the files is unchanged.
 
 The law: whenever a run dies, the records that are left say of no plan that it waits. So the request
 goes first, without which there is no plan, and how it ended goes last.

@@ -1,4 +1,4 @@
-"""What writers that cooperate ask before they replace files: does a plan wait that rewrites them?
+"""For writers that cooperate: whether a waiting plan rewrites the files that they replace.
 
 Nothing is lost if a writer does not ask. A group one of whose files changed is not committed, and
 one that was committed before is read from its listed files from then on. Asking saves the work.

@@ -1,7 +1,7 @@
 """Calls of the object stores' client: within one bound of this process, and interruptible.
 
-The client's own blocking calls are deaf to signals, follow a listing without an end for ever, and
-open a connection each. So a call is awaited on one event loop of this process; who gives it up
+The client's own blocking calls ignore signals, follow an endless listing for ever, and open a
+connection each. So a call is awaited on one event loop of this process, and a caller that gives up
 cancels its requests. At most `limit` calls run at once, first come, first served.
 A call holds its slot only while it runs, never while it waits for something else.
 """

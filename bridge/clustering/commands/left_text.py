@@ -1,4 +1,4 @@
-"""What is said of files in left directories: the statement that brings rows over, and the end."""
+"""Texts about files in directories that publishing left: what to run for each of them."""
 
 from __future__ import annotations
 

@@ -3,10 +3,10 @@
 The law: a file is in at most one group, and all files of a group belong to one partition. A group
 that would only be written again as it is (one file) is not planned unless the caller asks for it.
 
-At rest a table rests: what plans have written is taken up again only together with new files, only
-if these, with smaller ones that plans have written, have at least as many bytes, and only if fewer
-files remain. So a rewrite at least doubles the file in which a row is, or makes files of about the
-target, except where files join sooner (`_JOINED`).
+Without new files nothing is rewritten again. A file that a plan has written is rewritten only
+together with new files, only if these and the smaller files of plans have at least as many bytes as
+it, and only if fewer files remain. So a rewrite at least doubles the file in which a row is, or
+makes files of about the target, except where files join sooner (`_JOINED`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What bloom filters and value lists would let simulated files skip.
 
-A sample tells too little of where a value is that few rows have. So a file counts as skipped only
-if no sampled row of it has the value, and either the value would have been sampled there, or
-(nearly) every row has a value of its own. A value of such a column that was not sampled is taken to
-be in one of the files.
+A sample tells little about a value that few rows have. So a file counts as skipped only if none of
+its sampled rows has the value, and if either the sample would have found the value there, or
+(nearly) every row has a value of its own. In such a column, a value that was not sampled counts as
+one in a single file.
 """
 
 from __future__ import annotations

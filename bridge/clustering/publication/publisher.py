@@ -3,10 +3,14 @@
 The law: a reader that lists the metastore's locations sees every row once, at every moment. Each
 row that anybody has written lies in a directory in force, or in a file that `left` names.
 
-One publication, in this order: the directory is quiet; a new one is filled, compared, and listed;
-the old one is listed again, and equal; a record makes it ready; a marker is left; the location is
-switched, if it still is the old one; the old directory is listed once more, by `left`. Whatever
-dies in between, a record that is ready is completed by the same command, or given up by it if the
+One publication, in this order:
+
+1. The directory must be quiet. A new one is filled, compared and listed.
+2. The old one is listed again and must be equal. A record says that all is ready.
+3. A marker is left in the old one, and the location is switched if it is still the old one.
+4. `left` lists the old directory once more.
+
+If a run dies, the same command completes a record that is ready. It gives the record up if the
 directories are no longer what the record says. Nothing else undoes it.
 """
 

@@ -1,13 +1,16 @@
 """What files that were read have shown of their writers.
 
-The law: of a writer that is not on the list, a fact is believed only where a file that was read
-could have shown it to be wrong, and has shown it to be right. NULL counts need a column of the same
-physical type that holds NULL and values; exact bounds a column of the same type with two values;
-the least boolean a column of true and NULL, the greatest one of false and NULL; numbers of rows a
-file of several row groups. What was right in small row groups, in few bytes, or in one row group
-says nothing of others; NULLs in one page prove nothing about several pages, so the rows from a
-row group's first NULL to its last are what counts. A fact that one file has shown to be wrong is
-believed in no file of its writer. Only columns at the top level show what is right.
+The law: of a writer that is not on the list, a fact is believed only if a file was read that could
+have refuted it and confirmed it. A fact that one file refutes is believed in no file of its writer.
+Only columns at the top level confirm. What confirms:
+
+- NULL counts: a column of the same physical type with NULLs and values;
+- exact bounds: a column of the same type with two values;
+- the least boolean: a column of true and NULL; the greatest: one of false and NULL;
+- numbers of rows: a file of several row groups.
+
+Small row groups, few bytes, or a single row group confirm nothing of larger ones. NULLs in one
+page confirm nothing of several pages: the rows from a row group's first NULL to its last count.
 
 A build reads a few files for this (`MOST` of each chunk, the largest), and the entry of such a file
 keeps what it has shown. All entries of a writer are weighed when a generation is loaded.

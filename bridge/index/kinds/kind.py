@@ -230,10 +230,10 @@ class IndexKind:
         return [column_path(definition.on)]
 
     def most_values(self, definition: KindDefinition) -> int | None:
-        """Up to how many distinct values of its one column in a file it tells which a file holds.
+        """The most distinct values of a file for which it knows each value of its one column.
 
-        Advice on clustering simulates such kinds: they answer = and IN whatever the order of rows.
-        None: it answers otherwise.
+        None: it does not keep values. Advice on clustering simulates kinds that do: they answer =
+        and IN whatever the order of rows.
         """
         return None
 
