@@ -162,12 +162,10 @@ def _trino(address: str) -> Diagnostic:
         return Diagnostic(
             "Trino",
             "warning",
-            f"{address}, version {running}, has no catalogue of the skipbridge connector",
+            f"{address}, version {running}, has no catalog of the skipbridge connector",
             f"skipbridge plugin build --trino-version {running}",
         )
-    return Diagnostic(
-        "Trino", "ok", f"{address}, version {running}, catalogue {', '.join(catalogs)}"
-    )
+    return Diagnostic("Trino", "ok", f"{address}, version {running}, catalog {', '.join(catalogs)}")
 
 
 def _store(config: Config, table: str) -> Iterator[Diagnostic]:

@@ -184,7 +184,7 @@ def decide(predicate: BoundPredicate, values: Sequence[Value | None]) -> bool | 
 
 
 def term_of(call: BoundCall) -> Term:
-    """The term of a function of the catalogue; its integers have the width of their column."""
+    """The term of a function of the catalog; its integers have the width of their column."""
     if isinstance(call, BoundComputed):
         return call.term
     columns = columns_of(call)
@@ -402,7 +402,7 @@ def _concat(term: Apply, given: _Given) -> ComputedValue:
     return b"".join(texts) if len(texts) == len(given) else UNDECIDED
 
 
-def _of_catalogue(name: str) -> _Operation:
+def _of_catalog(name: str) -> _Operation:
     function = FUNCTIONS[name]
 
     def of(term: Apply, given: _Given) -> ComputedValue:
@@ -501,7 +501,7 @@ _OPERATIONS: dict[str, _Operation] = {
     "concat": _strict(_concat),
     "cast": _strict(_cast),
     **{
-        name: _of_catalogue(name)
+        name: _of_catalog(name)
         for name in FUNCTIONS
         if name not in ("add", "subtract", "multiply", "modulus", "great_circle_distance")
     },

@@ -202,7 +202,7 @@ def generation_in(snapshot_id: int | None) -> int | None:
     """The generation that a snapshot id pins; None: the newest state.
 
     Errors:
-        InvalidRequest: it is no id of this catalogue.
+        InvalidRequest: it is no id of this catalog.
     """
     if snapshot_id is None:
         return None

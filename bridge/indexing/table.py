@@ -1,4 +1,4 @@
-"""Builds, describes and cleans the index of one table, in any catalogue."""
+"""Builds, describes and cleans the index of one table, in any catalog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A catalogue that caches tables, partition names and partitions without returning stale data.
+"""A catalog that caches tables, partition names and partitions without returning stale data.
 
 The law: an answer to a query is what the metastore held at some moment after the query's request
 or, if the table's freshness allows an age, at most that long before it. A stale list of names lacks
@@ -71,7 +71,7 @@ class CachedCatalog:
     """Implements `bridge.table.model.Catalog`; shared by all threads of a planner.
 
     Args:
-        catalog: the catalogue to cache; closed with this one.
+        catalog: the catalog to cache; closed with this one.
         capacity: maximum weight in names; a partition counts as four. The least recently used
             tables go first.
         vouched: every writer of the metastore records notification events, including those that

@@ -1,4 +1,4 @@
-"""The catalogue of a Hive metastore, without a cache."""
+"""The catalog of a Hive metastore, without a cache."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class HiveCatalog:
     """Implements `bridge.table.model.Catalog` over a metastore; thread-safe.
 
     Args:
-        client: closed with this catalogue.
+        client: closed with this catalog.
         batch_settings: sizes of the batches in which partitions are fetched.
     """
 

@@ -1,4 +1,4 @@
-"""Partition pruning on values alone, before any partition is fetched from the catalogue.
+"""Partition pruning on values alone, before any partition is fetched from the catalog.
 
 The law: a partition is dropped only if no row with its key values can satisfy the predicate; a
 value that does not parse is unknown and keeps its partition.
@@ -114,7 +114,7 @@ class PartitionSelection:
     """The partitions that pruning kept.
 
     Attributes:
-        names: kept names, in the catalogue's order.
+        names: kept names, in the catalog's order.
         total: number of partitions before pruning.
         values: typed values by name of the kept partition.
         columns: partition keys that the predicate refers to.

@@ -51,7 +51,7 @@ from bridge.table.snapshot import ReadByHive, Snapshot, TableContext, WrittenFil
 
 
 class Planner:
-    """Plans scans over the tables of one catalogue; all threads of a process share it.
+    """Plans scans over the tables of one catalog; all threads of a process share it.
 
     Args:
         catalog: describes the tables.

@@ -14,7 +14,7 @@ _MOST = 10_000
 
 
 class TableCache:
-    """Tables of one catalogue; all threads share it.
+    """Tables of one catalog; all threads share it.
 
     Args:
         ttl: seconds for which a definition is valid, counted from its request.

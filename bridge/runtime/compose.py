@@ -100,7 +100,7 @@ def hive_catalog_of(config: Config) -> HiveCatalog:
 
 
 def cache_catalog(config: Config, catalog: HiveCatalog) -> Catalog:
-    """The catalogue for a process that plans many queries.
+    """The catalog for a process that plans many queries.
 
     Errors:
         InvalidConfiguration: metastore.notifications has an unknown value.
@@ -125,7 +125,7 @@ def is_location(table: str) -> bool:
 
 
 def resolve(config: Config, table: str, storage: Storage) -> tuple[Catalog, TableName]:
-    """The catalogue and name of a TABLE argument: ``schema.table``, ``table`` or a directory.
+    """The catalog and name of a TABLE argument: ``schema.table``, ``table`` or a directory.
 
     Errors:
         InvalidRequest: the argument is malformed, or a file.

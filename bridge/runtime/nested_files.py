@@ -51,7 +51,7 @@ def find_nested(storage: Storage, catalog: Catalog, table: CatalogTable) -> str 
 
     Of many locations some are looked at, evenly spread; on object stores, the first keys of each.
 
-    Errors: those of the catalogue.
+    Errors: those of the catalog.
     """
     if table.table_format != DIRECTORY:
         return None

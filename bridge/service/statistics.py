@@ -1,7 +1,7 @@
 """Estimates for optimisers, cached per index generation and bounded in time.
 
 An optimiser requests the same table repeatedly and must not wait for index columns on slow storage,
-nor for the catalogue. It gets what is known in time.
+nor for the catalog. It gets what is known in time.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _NOTHING = CatalogStatistics()
 
 
 class Estimates:
-    """Estimates by (table, predicate, generation, statistics of the catalogue); for all threads.
+    """Estimates by (table, predicate, generation, statistics of the catalog); for all threads.
 
     Args:
         pool: makes estimates.
-        asking: another one, which asks the catalogue: that may take long.
+        asking: another one, which asks the catalog: that may take long.
     """
 
     def __init__(self, pool: Executor, asking: Executor, catalog: Catalog) -> None:
@@ -47,7 +47,7 @@ class Estimates:
         ] = BoundedCache(_MAX_TABLES)
 
     def expect(self, table: CatalogTable, view: IndexView) -> None:
-        """Starts to ask the catalogue, before the optimiser does."""
+        """Starts to ask the catalog, before the optimiser does."""
         self._catalog.begin(table, view)
 
     def of(self, plan: ScanPlan) -> Estimate:
@@ -103,7 +103,7 @@ class _Held:
 
 
 class HeldStatistics:
-    """The catalogue's statistics by table: known ones at once, new ones in the background.
+    """The catalog's statistics by table: known ones at once, new ones in the background.
 
     Args:
         fresh: seconds after which they are requested again; longer where the metastore works long
@@ -121,7 +121,7 @@ class HeldStatistics:
         self._lock = self._tables.lock
 
     def of(self, table: CatalogTable, view: IndexView) -> CatalogStatistics:
-        """What the catalogue holds. Nothing if it does not answer in time, or cannot."""
+        """What the catalog holds. Nothing if it does not answer in time, or cannot."""
         held = self.begin(table, view)
         if held is None:
             return _NOTHING
@@ -131,7 +131,7 @@ class HeldStatistics:
         return held.answer or _NOTHING
 
     def last_known(self, table: CatalogTable) -> CatalogStatistics:
-        """The last answer of the catalogue, without asking it."""
+        """The last answer of the catalog, without asking it."""
         held = self._tables.get(table.name)
         return (
             _NOTHING if held is None or held.location != table.location else held.answer or _NOTHING
@@ -156,7 +156,7 @@ class HeldStatistics:
         started = time.monotonic()
         try:
             held.answer = source.statistics(table, _partitions(view))
-        except BridgeError:  # the query itself meets the error, if it needs the catalogue
+        except BridgeError:  # the query itself meets the error, if it needs the catalog
             held.answer = held.answer or _NOTHING
         finally:
             with self._lock:

@@ -1,4 +1,4 @@
-"""Statistics that a catalogue holds of a table, as ANALYZE left them.
+"""Statistics that a catalog holds of a table, as ANALYZE left them.
 
 They may be stale or wrong, so they serve estimates alone.
 """
@@ -15,7 +15,7 @@ from bridge.table.model import CatalogTable
 
 @dataclass(frozen=True, slots=True)
 class CatalogColumn:
-    """Statistics of one column; None where the catalogue says nothing, or nonsense.
+    """Statistics of one column; None where the catalog says nothing, or nonsense.
 
     Attributes:
         distinct: distinct values; NULL does not count.
@@ -49,7 +49,7 @@ class CatalogStatistics:
 
 @runtime_checkable
 class StatisticsCatalog(Protocol):
-    """A catalogue that holds statistics."""
+    """A catalog that holds statistics."""
 
     def statistics(self, table: CatalogTable, partitions: Sequence[str]) -> CatalogStatistics:
         """What it holds, fetched in at most one call.
@@ -84,7 +84,7 @@ _SPARK = "spark.sql.statistics."
 class RecordedSize:
     """What a table's properties say of its size; 0 where they say nothing.
 
-    A catalogue that keeps no statistics often says 0, too.
+    A catalog that keeps no statistics often says 0, too.
     """
 
     rows: int = 0

@@ -1,4 +1,4 @@
-"""Tables, partitions and the catalogue that describes them."""
+"""Tables, partitions and the catalog that describes them."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ class TableName:
 
 @dataclass(frozen=True, slots=True)
 class CatalogTable:
-    """A table as its catalogue describes it.
+    """A table as its catalog describes it.
 
     Attributes:
         columns: data columns, without partition keys.
         partition_keys: in the order of the directory levels; empty if not partitioned.
         location: canonical URI of its root.
         format: name of the file format; unsupported formats were refused before.
-        properties: the catalogue's table properties, and those of its SerDe: for the table format
+        properties: the catalog's table properties, and those of its SerDe: for the table format
             ``directory`` only those by which Hive finds columns by their places.
         table_format: a name in `bridge.table.registry`.
         input_format: Hive's class for it; empty without a metastore.
         reader_properties: what readers of its files need to know, sorted; see `ReaderSpec`.
-        created: when the catalogue's entry was made, in seconds; 0 if it does not say.
+        created: when the catalog's entry was made, in seconds; 0 if it does not say.
     """
 
     name: TableName
@@ -62,11 +62,11 @@ class CatalogTable:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A view created by Trino; every Trino on the same catalogue can read it.
+    """A view created by Trino; every Trino on the same catalog can read it.
 
     Attributes:
         definition: JSON in Trino's own format.
-        owner: its creator; None if the catalogue does not say.
+        owner: its creator; None if the catalog does not say.
     """
 
     name: TableName
@@ -80,7 +80,7 @@ class Partition:
     """One partition.
 
     Attributes:
-        name: escaped, as the catalogue spells it: ``month=1/day=2``; empty for an unpartitioned
+        name: escaped, as the catalog spells it: ``month=1/day=2``; empty for an unpartitioned
             table.
         values: unescaped text by partition key; None is NULL.
         location: canonical URI, inside or outside the table's directory.
@@ -95,7 +95,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class PartitionBatch:
-    """Partitions fetched together, and requested names that the catalogue no longer knows."""
+    """Partitions fetched together, and requested names that the catalog no longer knows."""
 
     partitions: tuple[Partition, ...]
     missing: tuple[str, ...] = ()

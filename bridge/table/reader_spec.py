@@ -1,4 +1,4 @@
-"""How files are read: the format, and what the catalogue says of it."""
+"""How files are read: the format, and what the catalog says of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLUMNS_BY_NAME = ("skipbridge.columns-by-name", "true")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table, as the catalogue declares it."""
+    """A column of a table, as the catalog declares it."""
 
     name: str
     type: Type

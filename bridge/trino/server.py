@@ -56,7 +56,7 @@ class TrinoSpec:
 
     Attributes:
         directory: holds its ``etc/``, ``plugin/``, log and pid file.
-        catalogs: properties by catalogue name, including ``connector.name``.
+        catalogs: properties by catalog name, including ``connector.name``.
         plugins: plugin directories by name; linked, not copied.
         version: ``476`` or ``483``.
         port: 0 for any free port.
@@ -181,8 +181,8 @@ def _write_etc(spec: TrinoSpec, port: int) -> None:
         "node.internal-address": LOOPBACK,
         "http-server.http.port": str(port),
         "discovery.uri": f"http://{LOOPBACK}:{spec.coordinator or port}",
-        # A static catalogue works only after the node announces it, seconds after startup; until
-        # then queries fail with NO_NODES_AVAILABLE. Dynamic catalogues work on all nodes at once.
+        # A static catalog works only after the node announces it, seconds after startup; until
+        # then queries fail with NO_NODES_AVAILABLE. Dynamic catalogs work on all nodes at once.
         "catalog.management": "dynamic",
         **spec.properties,
     }

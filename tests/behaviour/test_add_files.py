@@ -1,4 +1,4 @@
-"""Files added to the index of a catalogued table: whose they are, and the law while all changes.
+"""Files added to the index of a catalogd table: whose they are, and the law while all changes.
 
 A job adds what it has just written, others refresh, files change and go: no matching row is lost.
 """

@@ -58,7 +58,7 @@ def door(lake: Lake) -> Iterator[OpenDoor]:
         yield opened
 
 
-# The catalogue
+# The catalog
 
 
 def test_the_catalogue(door: OpenDoor) -> None:

@@ -38,7 +38,7 @@ DAY = "l_shipdate >= DATE '1995-06-17' AND l_shipdate < DATE '1995-06-18'"
 
 
 class OneTable:
-    """A catalogue of one unpartitioned table: what is measured is the planner, not a metastore."""
+    """A catalog of one unpartitioned table: what is measured is the planner, not a metastore."""
 
     def __init__(self, table: CatalogTable) -> None:
         self._table = table

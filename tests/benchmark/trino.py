@@ -110,7 +110,7 @@ def cluster(
 
 
 def asking(port: int) -> Callable[[str, str], list[Any]]:
-    """query(catalog, sql) of a Trino server; the schema ``bench`` is that of the catalogue."""
+    """query(catalog, sql) of a Trino server; the schema ``bench`` is that of the catalog."""
     connection = trino.dbapi.connect(host="127.0.0.1", port=port, user="bench")
 
     def query(catalog: str, sql: str) -> list[Any]:

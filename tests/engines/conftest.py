@@ -239,7 +239,7 @@ def stack(
 ) -> Iterator[Stack]:
     """Metastore, planner and Trino 476 over the table of every type.
 
-    Trino's own Hive connector is there too, as catalogue ``hive``: an oracle. Catalogue ``tpcds``
+    Trino's own Hive connector is there too, as catalog ``hive``: an oracle. Catalog ``tpcds``
     generates TPC-DS.
     """
     stock = {
@@ -268,7 +268,7 @@ def _stack(
     catalogs: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Iterator[Stack]:
     planner_port = choose_port(0, "planner")
-    # The catalogue file of the compose tour, with this planner's address.
+    # The catalog file of the compose tour, with this planner's address.
     tour = Path(__file__).parents[2] / "docker" / "trino" / "catalog" / "bridge.properties"
     catalog = dict(line.split("=", 1) for line in tour.read_text().split() if "=" in line)
     catalog["skipbridge.planner"] = f"{LOOPBACK}:{planner_port}"

@@ -39,7 +39,7 @@ def ask(
     session: Mapping[str, str] | None = None,
     user: str = "test",
 ) -> list[Any]:
-    """The rows of a query of a Trino on this machine, under the catalogue's session properties."""
+    """The rows of a query of a Trino on this machine, under the catalog's session properties."""
     connection = trino.dbapi.connect(
         host="127.0.0.1",
         port=port,

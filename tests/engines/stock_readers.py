@@ -17,7 +17,7 @@ Rows = list[tuple[object, ...]]
 
 
 def ask_trino(port: int, queries: Sequence[str]) -> list[Rows]:
-    """The rows of each query in catalogue ``hive``."""
+    """The rows of each query in catalog ``hive``."""
     return [[tuple(row) for row in ask(port, query, "hive")] for query in queries]
 
 

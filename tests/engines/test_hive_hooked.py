@@ -113,7 +113,7 @@ def test_doctor_finds_all_well_but_a_trino_without_the_connector(
         words += ["--trino", f"127.0.0.1:{stock_trino}"]
         done = CliRunner().invoke(cli, ["doctor", *words, *address])
     first, remedy, verdict = done.stdout.splitlines()
-    assert first.startswith("warning  Trino: ") and "no catalogue" in first
+    assert first.startswith("warning  Trino: ") and "no catalog" in first
     assert "plugin build --trino-version 476" in remedy
     assert (done.exit_code, verdict) == (0, "works, but: Trino")
 

@@ -1,7 +1,7 @@
-"""Columns of Hudi tables are found by name in any case: in base files, logs and the catalogue.
+"""Columns of Hudi tables are found by name in any case: in base files, logs and the catalog.
 
 Writers of one table may spell a column in different ways. Spark keeps the case of a DataFrame, a
-catalogue knows names in lower case, and Flink writes what its catalogue says.
+catalog knows names in lower case, and Flink writes what its catalog says.
 """
 
 from __future__ import annotations

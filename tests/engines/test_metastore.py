@@ -1,4 +1,4 @@
-"""The metastore client and catalogue against real metastores, 2.3.10 and 4.0.1."""
+"""The metastore client and catalog against real metastores, 2.3.10 and 4.0.1."""
 
 from __future__ import annotations
 

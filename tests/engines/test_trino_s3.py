@@ -172,7 +172,7 @@ def s3_stack(
     table: None,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Stack]:
-    """Planner and Trino 476; the catalogues differ in where they have credentials from."""
+    """Planner and Trino 476; the catalogs differ in where they have credentials from."""
     directory = tmp_path_factory.mktemp("stack-s3")
     port = choose_port(0, "planner")
     metastore = config.text("metastore.uri")

@@ -129,7 +129,7 @@ class TextTables:
             client.add_partitions(SCHEMA, table, [part])
 
     def ask(self, catalog: str, sql: str) -> Answer:
-        """``{t}`` in the SQL is replaced by the catalogue and the schema."""
+        """``{t}`` in the SQL is replaced by the catalog and the schema."""
         asked = self.release if self.release and catalog == "bridge" else self.stack
         connection = trino.dbapi.connect(
             host="127.0.0.1",

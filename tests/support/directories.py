@@ -1,4 +1,4 @@
-"""The files of partitions, for builds without a catalogue."""
+"""The files of partitions, for builds without a catalog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A door over a lake's planner, on a port of its own, and PyIceberg's catalogue of it."""
+"""A door over a lake's planner, on a port of its own, and PyIceberg's catalog of it."""
 
 from __future__ import annotations
 

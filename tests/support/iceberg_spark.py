@@ -105,7 +105,7 @@ class IcebergSpark:
         self._catalogs = 0
 
     def catalog(self, url: str, **options: str) -> str:
-        """A catalogue of its own behind a door; its name."""
+        """A catalog of its own behind a door; its name."""
         self._catalogs += 1
         name = f"spark.sql.catalog.c{self._catalogs}"
         settings = {
@@ -119,7 +119,7 @@ class IcebergSpark:
         return f"c{self._catalogs}"
 
     def table(self, url: str, **options: str) -> str:
-        """The name of the table db.t behind a door, in a catalogue of its own."""
+        """The name of the table db.t behind a door, in a catalog of its own."""
         return f"{self.catalog(url, **options)}.db.t"
 
     def __call__(self, sql: str, **settings: str) -> list[list[Any]]:

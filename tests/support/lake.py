@@ -1,4 +1,4 @@
-"""A table of real files, the catalogue that describes it, its index, and planners over them."""
+"""A table of real files, the catalog that describes it, its index, and planners over them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Lake:
     """The table ``db.t`` in the directory ``t`` below a root; implements `Catalog` for itself.
 
     Attributes:
-        spelling: how the catalogue spells the location.
+        spelling: how the catalog spells the location.
         locations: directories of partitions that lie elsewhere, by name; several may share one.
             That of a table without partitions is named ``""``.
         recursive: whether files in directories below a partition's are its own.
@@ -60,7 +60,7 @@ class Lake:
         if not self.keys:
             self.partition_values = [()]
 
-    # the catalogue
+    # the catalog
 
     def schemas(self) -> list[str]:
         return ["db"]

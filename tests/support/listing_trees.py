@@ -98,7 +98,7 @@ def expected(
 
 
 class Nothing:
-    """A catalogue that is asked for partitions and has none."""
+    """A catalog that is asked for partitions and has none."""
 
     def partitions(self, table: CatalogTable, names: list[str], age: float = 0.0) -> Fetch:
         return Fetch([])

@@ -226,7 +226,7 @@ def _flights(root: Path) -> None:
 
 @dataclass
 class MessyLake:
-    """The catalogue of such a lake, as ``sync`` would register it: ``lake.<name>``."""
+    """The catalog of such a lake, as ``sync`` would register it: ``lake.<name>``."""
 
     root: Path
     storage: Storage = field(default_factory=open_storage)

@@ -37,7 +37,7 @@ class SessionContext:
             return self._catalog
 
     def _planner(self, table: str) -> tuple[Planner, TableName]:
-        """The planner of a table's catalogue, and the table's name there."""
+        """The planner of a table's catalog, and the table's name there."""
         catalog: Catalog
         catalog, name = resolve(self._config, table, self._storage)
         directory = is_location(table)
@@ -51,7 +51,7 @@ class SessionContext:
         return held, name
 
     def _definition(self, table: str) -> Definition:
-        """A table as its catalogue describes it."""
+        """A table as its catalog describes it."""
         planner, name = self._planner(table)
         if self._freshness(table, None) == FRESH:
             planner.catalog.forget(name)

@@ -1,4 +1,4 @@
-"""A session: the settings, the catalogue and the planners of one program."""
+"""A session: the settings, the catalog and the planners of one program."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def of_file(times: Times, columns: FileColumns) -> Times:
 
 
 def times_of_columns(times: Times, wanted: Mapping[str, Any]) -> Times:
-    """What is told of columns that are read as times: catalogues may have numbers in their place.
+    """What is told of columns that are read as times: catalogs may have numbers in their place.
 
     Args:
         wanted: the types of the table's columns, by the names that the file has for them.

@@ -20,12 +20,12 @@ from bridge.index.building.sample import ColumnSample
 from bridge.kernel.types import Kind, Type
 from bridge.table.catalog_statistics import CatalogColumn, CatalogStatistics, number_in_range
 
-CountSource = Literal["exact", "sketch", "sample", "catalogue", "bounds"]
-"""Partition keys; a sketch of all values; a sample of the values; statistics that the catalogue
+CountSource = Literal["exact", "sketch", "sample", "catalog", "bounds"]
+"""Partition keys; a sketch of all values; a sample of the values; statistics that the catalog
 holds; bounds and counts alone."""
 
 _FRESH = 0.2
-"""Statistics of the catalogue are fresh if their row count differs by no more than this share."""
+"""Statistics of the catalog are fresh if their row count differs by no more than this share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,32 +36,30 @@ class TableDistinct:
         rows: of the table, as of the index.
         sketch: from a sketch of all values, see `bridge.index.kinds.distinct`.
         sample: from the values that builds read, see `bridge.index.building.sample`.
-        catalogue: what the catalogue holds of the column, and ``held`` of the table.
+        catalog: what the catalog holds of the column, and ``held`` of the table.
         width: from the least to the greatest value, by the index's bounds; None if unknown.
     """
 
     rows: float
     sketch: float | None = None
     sample: ColumnSample | None = None
-    catalogue: CatalogColumn | None = None
+    catalog: CatalogColumn | None = None
     held: CatalogStatistics = field(default_factory=CatalogStatistics)
     width: float | None = None
 
     def best(self) -> tuple[float | None, CountSource]:
         """The best number and its source: the one that covers most of the present rows.
 
-        What the catalogue holds of some partitions is less than there is in all.
+        What the catalog holds of some partitions is less than there is in all.
         """
         if self.sketch is not None:
             return self.sketch, "sketch"
         sampled = None if self.sample is None else self.sample.distinct_in(self.rows, self.width)
-        told = (
-            None if self.catalogue is None else number_in_range(self.catalogue.distinct, self.rows)
-        )
+        told = None if self.catalog is None else number_in_range(self.catalog.distinct, self.rows)
         if told is None or (self.sample is not None and self.sample.rows >= self.rows):
             return sampled, "sample"
         if sampled is None or (self.held.whole and self._fresh()) or sampled < told:
-            return told, "catalogue"
+            return told, "catalog"
         return sampled, "sample"
 
     def _fresh(self) -> bool:
@@ -72,15 +70,15 @@ class TableDistinct:
         """The share of rows where it is NULL, if the index has no counts."""
         if self.sample is not None and self.sample.rows:
             return 1.0 - self.sample.values / self.sample.rows
-        known = None if self.catalogue is None else number_in_range(self.catalogue.nulls, self.rows)
+        known = None if self.catalog is None else number_in_range(self.catalog.nulls, self.rows)
         return None if known is None or not self.rows else known / self.rows
 
     def range(self) -> tuple[float | None, float | None]:
         """Where the values lie, if the index has no bounds."""
-        known = self.sample or self.catalogue
+        known = self.sample or self.catalog
         if known is None or known.low is None or known.high is None:
             return None, None
-        other = self.catalogue
+        other = self.catalog
         if other is None or other.low is None or other.high is None:
             return known.low, known.high
         return min(known.low, other.low), max(known.high, other.high)
@@ -90,7 +88,7 @@ class TableDistinct:
         sample = self.sample
         if sample is not None and sample.bytes is not None and sample.values:
             return sample.bytes / sample.values
-        return None if self.catalogue is None else self.catalogue.length
+        return None if self.catalog is None else self.catalog.length
 
 
 def bounded_distinct(

@@ -1,7 +1,7 @@
 """Table and column statistics for an engine's optimiser, from the index alone.
 
 These are estimates, never answers. They describe the files that survive pruning, as of the index's
-generation. Neither storage nor the catalogue is called. Row counts, ranges, NULL fractions and the
+generation. Neither storage nor the catalog is called. Row counts, ranges, NULL fractions and the
 distinct values of partition keys are exact where the index knows all of these files. For the
 distinct values of other columns see `bridge.planner.answers.distinct_values`.
 """
@@ -102,13 +102,13 @@ def distinct_values(
     return estimate.distinct, estimate.source
 
 
-def estimate(context: ScanContext, catalogue: CatalogStatistics | None = None) -> Estimate:
+def estimate(context: ScanContext, catalog: CatalogStatistics | None = None) -> Estimate:
     """Statistics of the rows in files that the scan's predicate keeps.
 
     Args:
-        catalogue: what the catalogue holds; None if nothing is known of that.
+        catalog: what the catalog holds; None if nothing is known of that.
     """
-    index, held = context.view.index, catalogue or CatalogStatistics()
+    index, held = context.view.index, catalog or CatalogStatistics()
     if index is None:
         return rough_estimate(context.table, context.view, held)
     sample = index.sample  # first: it is small, and a rough estimate takes it from there
@@ -164,7 +164,7 @@ def rough_estimate(table: CatalogTable, view: IndexView, held: CatalogStatistics
     for name, type, is_key in _columns(table):
         key = name.lower()
         told = TableDistinct(rows, None, sample.get(key), held.columns.get(key), held)
-        if is_key or (told.sample is None and told.catalogue is None):
+        if is_key or (told.sample is None and told.catalog is None):
             continue
         distinct, source = told.best()
         nulls = told.nulls_fraction()

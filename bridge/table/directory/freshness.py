@@ -52,7 +52,7 @@ Freshness = Live | Cached | Indexed
 
 
 def max_age(freshness: Freshness) -> float:
-    """Maximum age of a catalogue answer, in seconds."""
+    """Maximum age of a catalog answer, in seconds."""
     return freshness.ttl if isinstance(freshness, Cached) else 0.0
 
 

@@ -167,7 +167,7 @@ class HudiFormat:
         """How the files have the table's columns; None: by name.
 
         Errors:
-            SchemaConflict: the catalogue knows columns that the table does not have any more.
+            SchemaConflict: the catalog knows columns that the table does not have any more.
         """
         history = opened.schema_history(view)
         told = view.schema_commit(instant or None)
@@ -179,7 +179,7 @@ class HudiFormat:
         if strange:
             raise SchemaConflict(
                 f"{table.name} has no column {strange[0]} any more: it was renamed or dropped",
-                "skipbridge sync, or Hudi's own sync, brings the catalogue up to date",
+                "skipbridge sync, or Hudi's own sync, brings the catalog up to date",
             )
         if view.config.base_format != "parquet":
             raise UnsupportedTable(

@@ -490,7 +490,7 @@ def test_paths_in_hive_style_by_a_writer_of_its_own(tmp_path: Path) -> None:
 
 
 class Registered:
-    """A catalogue of partitions, by their paths in a table."""
+    """A catalog of partitions, by their paths in a table."""
 
     def __init__(self, base: str, partitions: dict[str, str]) -> None:
         self._found = tuple(

@@ -250,8 +250,8 @@ def test_marks_that_the_catalogue_does_not_know(slice: Slice) -> None:
     }
     reader = ReaderSpec(MERGED, tuple(sorted(properties.items())))
     merged = MergedSlice(slice.base, tuple(slice.logs), reader)
-    catalogue = pa.schema([("v", pa.string()), ("ts", pa.int64())])
-    assert read_merged(open_storage(), merged, catalogue).to_pylist() == [{"v": "x", "ts": 2}]
+    catalog = pa.schema([("v", pa.string()), ("ts", pa.int64())])
+    assert read_merged(open_storage(), merged, catalog).to_pylist() == [{"v": "x", "ts": 2}]
 
 
 def test_blocks_of_other_instants_do_not_count(slice: Slice) -> None:

@@ -99,7 +99,7 @@ def test_an_object_store_is_asked_for_the_first_keys(
 
 @pytest.fixture
 def registered(plain: Lake, monkeypatch: pytest.MonkeyPatch) -> Lake:
-    """A table of a catalogue, as those of a metastore are."""
+    """A table of a catalog, as those of a metastore are."""
     monkeypatch.setenv("SKIPBRIDGE_METASTORE_URI", "thrift://127.0.0.1:1")
     monkeypatch.setenv("SKIPBRIDGE_METASTORE_TIMEOUT", "250ms")
     monkeypatch.setenv("SKIPBRIDGE_CACHE", str(plain.root / "home"))

@@ -23,7 +23,7 @@ PARTS = "p=1/q=x"
 
 
 class Metastore(ModelMetastore):
-    """With the calls by which a catalogue looks locations up; there is no other table."""
+    """With the calls by which a catalog looks locations up; there is no other table."""
 
     def get_all_databases(self) -> list[str]:
         return []

@@ -1,4 +1,4 @@
-"""The cache's law while answers are under way: a catalogue in memory changes between its steps."""
+"""The cache's law while answers are under way: a catalog in memory changes between its steps."""
 
 from __future__ import annotations
 

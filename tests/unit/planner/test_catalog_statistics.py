@@ -1,4 +1,4 @@
-"""How statistics of the catalogue and of the index are combined."""
+"""How statistics of the catalog and of the index are combined."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def held(
         (TableDistinct(10_000), (None, "sample")),
         (TableDistinct(10_000, 700.0, WHOLE, *held(10_000, 800)), (700.0, "sketch")),
         (TableDistinct(10_000, None, WHOLE, *held(10_000, 800)), (500.0, "sample")),
-        (TableDistinct(10_000, None, PART, *held(10_000, 800)), (800.0, "catalogue")),
-        (TableDistinct(10_000, None, PART, *held(11_000, 30)), (30.0, "catalogue")),
+        (TableDistinct(10_000, None, PART, *held(10_000, 800)), (800.0, "catalog")),
+        (TableDistinct(10_000, None, PART, *held(11_000, 30)), (30.0, "catalog")),
         # stale, or of some partitions: it may lack values
         (TableDistinct(10_000, None, PART, *held(2_000, 30)), (549.0, "sample")),
         (TableDistinct(10_000, None, PART, *held(10_000, 30, False)), (549.0, "sample")),
         (TableDistinct(10_000, None, PART, *held(None, 30)), (549.0, "sample")),
-        (TableDistinct(10_000, None, PART, *held(2_000, 900)), (900.0, "catalogue")),
-        (TableDistinct(10_000, None, None, *held(2_000, 30)), (30.0, "catalogue")),
+        (TableDistinct(10_000, None, PART, *held(2_000, 900)), (900.0, "catalog")),
+        (TableDistinct(10_000, None, None, *held(2_000, 30)), (30.0, "catalog")),
         # absurd
         (TableDistinct(10_000, None, PART, *held(10_000, 10_001)), (549.0, "sample")),
         (TableDistinct(10_000, None, None, *held(10_000, -1)), (None, "sample")),
@@ -72,14 +72,14 @@ def test_columns_of_the_index_and_the_catalogue(tmp_path: Path) -> None:
     )
     found = estimate(context, told)
     assert found.rows == 4
-    assert found.columns["x"] == ColumnEstimate(0.25, 2, source="catalogue")
+    assert found.columns["x"] == ColumnEstimate(0.25, 2, source="catalog")
     assert found.columns["s"] == ColumnEstimate(data_bytes=8.0)
     lake.build()
     context = lake.planner().plan(ScanRequest(NAME, AlwaysTrue())).context
     found = estimate(context, CatalogStatistics(1e9, {"x": CatalogColumn(1e6, 1e8)}))
     assert found.rows == 4
     assert found.columns["x"] == ColumnEstimate(0.25, 2, 1, 2, None, "sample", True)
-    # Before the index's columns are loaded, the sample and the catalogue tell much the same.
+    # Before the index's columns are loaded, the sample and the catalog tell much the same.
     rough = rough_estimate(context.table, context.view, CatalogStatistics())
     assert rough.rows == 4 and rough.columns["x"] == replace(found.columns["x"], overlapping=None)
     assert rough.columns["s"] == ColumnEstimate(0, 3, data_bytes=8, source="sample")

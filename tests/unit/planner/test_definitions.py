@@ -18,7 +18,7 @@ NAME = TableName("s", "t")
 
 
 class Slow:
-    """A catalogue that answers when it is let."""
+    """A catalog that answers when it is let."""
 
     def __init__(self) -> None:
         self.calls = 0

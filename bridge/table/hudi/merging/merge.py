@@ -140,7 +140,7 @@ def _needed(schema: pa.Schema, wanted: Sequence[str], rules: MergeRules) -> pa.S
         if find_column(schema.names, name) is None or schema.names.count(name) > 1:
             raise UnsupportedTable(
                 f"{name!r} is no column of the table, or there are two",
-                "skipbridge sync, or Hudi's own sync, brings the catalogue up to date",
+                "skipbridge sync, or Hudi's own sync, brings the catalog up to date",
             )
     lowered = {name.lower() for name in names}
     return pa.schema([field for field in schema if field.name.lower() in lowered])

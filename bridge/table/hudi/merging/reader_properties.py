@@ -150,7 +150,7 @@ def read_merged(storage: Storage, slice: MergedSlice, schema: pa.Schema) -> pa.T
 
 
 def _with_marks(schema: pa.Schema, told: str, marker: str) -> pa.Schema:
-    """Adds the columns by which rows say that they are deleted, which a catalogue may not know.
+    """Adds the columns by which rows say that they are deleted, which a catalog may not know.
 
     Args:
         told: the table's schema as Avro.

@@ -1,6 +1,6 @@
 """The columns of a Hudi table, from the Avro schema that its commits carry.
 
-A column's type is the one that Spark's catalogue, and so the metastore, gives the column. An Avro
+A column's type is the one that Spark's catalog, and so the metastore, gives the column. An Avro
 type without such a type is UNKNOWN, as in `bridge.table.infer`.
 """
 

@@ -96,10 +96,10 @@ def layout(
     """The table's columns and keys at one version.
 
     Args:
-        table: as the catalogue describes it.
+        table: as the catalog describes it.
         schema: the version's columns, from its commits; empty if they do not tell.
         paths: of all partitions of the version.
-        newest: whether the catalogue's columns are those of this version.
+        newest: whether the catalog's columns are those of this version.
 
     Errors:
         UnsupportedTable: a path does not tell the value of a key.
@@ -132,7 +132,7 @@ def layout(
 
 
 def _columns(table: CatalogTable, schema: Sequence[Column]) -> tuple[Column, ...]:
-    """The columns of an older version, each with the catalogue's type if that only narrows it."""
+    """The columns of an older version, each with the catalog's type if that only narrows it."""
     declared = {c.name.lower(): c for c in table.columns}
     keys = {k.name.lower() for k in table.partition_keys}
     return tuple(
