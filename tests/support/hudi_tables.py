@@ -48,6 +48,7 @@ _STAT = _record(
     prevCommit=_TEXT,
     fileSizeInBytes=_LONG,
     logOffset=_LONG,
+    numWrites=_LONG,
 )
 _COMMIT = {
     "partitionToWriteStats": _map({"type": "array", "items": _STAT}),
@@ -142,13 +143,19 @@ def _archived_entry(instant: str, action: str, body: bytes) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A file that an instant wrote. ``offset``: of a log, where it was appended to."""
+    """A file that an instant wrote.
+
+    Attributes:
+        offset: of a log, where it was appended to.
+        rows: None: the commit does not tell.
+    """
 
     partition: str
     name: str
     size: int
     previous: str = "null"
     offset: int = 0
+    rows: int | None = None
 
     @property
     def path(self) -> str:
@@ -162,6 +169,7 @@ class Written:
             "prevCommit": self.previous,
             "fileSizeInBytes": self.size,
             "logOffset": self.offset if self.name.startswith(".") else None,
+            "numWrites": self.rows,
         }
 
 
