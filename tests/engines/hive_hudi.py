@@ -73,9 +73,7 @@ def hive_with_hudi(
 
 def make_table(hive: HookedHive, fixture: HudiFixture, location: Path) -> TableName:
     """Registers a table as a sync does, with ``_ro`` and ``_rt``, and indexes it."""
-    name = TableName(SCHEMA, table_name(fixture))
-    with MetastoreClient(hive.metastore_uri) as client:
-        sync_hudi(client, location, name)
+    name = register_table(hive, fixture, location)
     config = Config({"metastore.uri": Setting(hive.metastore_uri, "test")})
     index_table(
         config,
@@ -84,6 +82,14 @@ def make_table(hive: HookedHive, fixture: HudiFixture, location: Path) -> TableN
         progress=lambda done, total: None,
         say=lambda text: None,
     )
+    return name
+
+
+def register_table(hive: HookedHive, fixture: HudiFixture, location: Path) -> TableName:
+    """Registers a table as a sync does, without an index."""
+    name = TableName(SCHEMA, table_name(fixture))
+    with MetastoreClient(hive.metastore_uri) as client:
+        sync_hudi(client, location, name)
     return name
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,9 +19,11 @@ from tests.engines.hive_hudi import (
     changed,
     hive_with_hudi,
     lay_handler_over,
+    literal,
     make_table,
     predicates,
     refused_by_hudi,
+    register_table,
     same_as_unhooked,
     views,
 )
@@ -29,6 +32,10 @@ from tests.support.hudi_expectations import keeps_schemas
 from tests.support.hudi_fixtures import HudiFixture, few, hudi_fixtures
 
 pytestmark = pytest.mark.full
+
+KEY = "_hoodie_record_key"
+ATTEMPTS = 200
+"""Of a query that may come before what it waits for: the planner's index, or Hive's log."""
 
 
 @pytest.fixture(scope="module")
@@ -158,6 +165,45 @@ def test_the_storage_handler(
         expected = hive.unhooked(columns(synced, condition), {**ROWS, **FETCH})
         assert sorted(map(repr, answer.rows)) == sorted(map(repr, expected))
         assert answer.read == (answer.listed if read is None else read)
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "source", "unknown"),
+    [
+        ("cow_secondary_index", "name", "secondary_index", 2),  # of the commit that made the index
+        ("cow_secondary_index_of_numbers", "n", "secondary_index", 2),
+        ("cow_bloom_filters", KEY, "bloom_filters", 0),
+        ("cow_record_index", KEY, "record_index", 0),
+        ("cow_statistics", "n", "column_stats", 0),
+    ],
+)
+def test_hudis_own_indexes_skip_files_before_one_of_ours_exists(
+    hive: HookedHive, tmp_path: Path, name: str, column: str, source: str, unknown: int
+) -> None:
+    (fixture,) = hudi_fixtures(bundle="1.2.0", names=[name])
+    table = register_table(hive, fixture, fixture.unpack(tmp_path))
+    found = fixture.answers().snapshot.table([column])[column]
+    held = [value for value in found.to_pylist() if value is not None]
+    none = 999_983 if column == "n" else "none"
+    every = len(fixture.answers().slices)
+
+    def sql(*values: Any) -> str:
+        texts = ", ".join(str(literal(value, found.type)) for value in values)
+        return f"SELECT `{KEY}`, `{column}` FROM {table} WHERE `{column}` IN ({texts})"
+
+    for attempt in range(ATTEMPTS):
+        asked = hive.ask(f"{sql(none)} AND {attempt} >= 0", {**ROWS, **FETCH})
+        assert asked.rows == []
+        if (asked.read, asked.listed) == (unknown, every):
+            break
+    assert (asked.read, asked.listed) == (unknown, every)
+    assert {scan.generation for scan in asked.scans} == {-1}, "an index of ours exists"
+    log = hive.server.server.log.read_text("utf-8", errors="replace")
+    assert f"skipbridge: {table}: files without a matching row by index: {{{source}=" in log
+    some = [value for value in sorted(set(held)) if literal(value, found.type)][:6]
+    for values in (*((value,) for value in some), (*some[:2], none)):
+        rows = same_as_unhooked(hive, sql(*values), FETCH).rows
+        assert len(rows) == sum(value in values for value in held), values
 
 
 LAW = [f for f in few(hudi_fixtures()) if not keeps_schemas(f) and "first_commit_lost" not in f.id]
