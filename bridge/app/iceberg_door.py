@@ -78,8 +78,6 @@ def listen(config: Config, *, share: bool) -> socket.socket:
     """The socket of the door. Errors: InvalidConfiguration, PortInUse."""
     host, port = config.text("service.host"), config.integer("service.http_port")
     check_loopback(host)
-    if port > 65535:
-        raise InvalidConfiguration(f"service.http_port is {port}", "give a port from 1 to 65535")
     try:
         return socket.create_server((host, port), backlog=256, reuse_port=share)
     except OSError as error:

@@ -70,9 +70,3 @@ class SharedCalls:
                 if not group.running and group.next is None:
                     self._groups.pop(key, None)
                 self._changed.notify_all()
-
-    def count_waiting(self, key: Hashable) -> int:
-        """Requests that wait for a call that has not begun."""
-        with self._changed:
-            group = self._groups.get(key)
-            return 0 if group is None else group.waiting

@@ -5,20 +5,17 @@ from __future__ import annotations
 import struct
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from bridge.engines.engine import Engine
 from bridge.formats.registry import file_format
 from bridge.kernel.errors import BridgeError, Category, ProtocolMismatch, all_errors
-from bridge.kernel.types import parse_hive_type
 from bridge.kernel.version import VERSION
 from bridge.planner.splits.source import SourceBatch
 from bridge.planner.splits.split import SplitBatch
 from bridge.service._gen import ttypes
 from bridge.service.tables import describe_column
-from bridge.storage.port import FileTable
-from bridge.table.model import Column, Partition
+from bridge.table.model import Partition
 from bridge.table.slices import Logs, ReaderSpec
 
 PROTOCOL = 2
@@ -168,70 +165,3 @@ def _strings(paths: pa.Array) -> tuple[bytes, memoryview]:
         return bytes(4 * (len(paths) + 1)), memoryview(b"")
     text = memoryview(data)[int(offsets[0]) : int(offsets[-1])]
     return (offsets - offsets[0]).astype("<i4").tobytes(), text
-
-
-def decode_batch(token: int, batch: ttypes.SplitBatch) -> SourceBatch:
-    """Unpacks a batch for Python clients; the inverse of `encode_batch`."""
-    splits = _unpack(batch) if batch.split_count else None
-    return SourceBatch(token, batch.next_token, splits, batch.finished)
-
-
-class _Columns:
-    """Reads the columns of a payload in order."""
-
-    def __init__(self, payload: bytes) -> None:
-        self._view = memoryview(payload)
-        self._at = 0
-
-    def next(self, kind: str, count: int) -> npt.NDArray[np.int64]:
-        array: npt.NDArray[np.int64] = np.frombuffer(self._view, kind, count, self._at)
-        self._at += array.nbytes
-        return array
-
-    def strings(self, count: int) -> pa.Array:
-        offsets = self.next("<i4", count + 1).astype(np.int64)
-        text = bytes(self._view[self._at : self._at + int(offsets[-1])])
-        self._at += len(text)
-        return pa.LargeStringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(text))
-
-
-def _unpack(batch: ttypes.SplitBatch) -> SplitBatch:
-    s, f, count = batch.split_count, batch.file_count, batch.log_count
-    columns = _Columns(batch.payload)
-    first, weight = columns.next("<i4", s + 1), columns.next("<i4", s)
-    start, length, size, modified = (columns.next("<i8", f) for _ in range(4))
-    partition, reader = columns.next("<i4", f), columns.next("<i4", f)
-    paths = columns.strings(f)
-    logs = None
-    if count:
-        offsets = columns.next("<i4", f + 1).astype(np.int64)
-        sizes, times = columns.next("<i8", count), columns.next("<i8", count)
-        found = FileTable(columns.strings(count), sizes, times * 1000)
-        logs = Logs(offsets, found, np.full(count, -1, np.int64))
-    return SplitBatch(
-        first.astype(np.int32),
-        weight.astype(np.int32),
-        paths,
-        start,
-        length,
-        size,
-        modified,
-        partition.astype(np.int32),
-        tuple(
-            Partition(
-                p.name, tuple(None if n else v for v, n in zip(p.values, p.nulls, strict=True)), ""
-            )
-            for p in batch.partitions
-        ),
-        tuple(_spec(r) for r in batch.readers),
-        reader.astype(np.int32),
-        logs,
-        None if batch.etag_hashes is None else np.frombuffer(batch.etag_hashes, "<i4"),
-    )
-
-
-def _spec(reader: ttypes.ReaderSpec) -> ReaderSpec:
-    columns = None
-    if reader.columns is not None:
-        columns = tuple(Column(c.name, parse_hive_type(c.hive_type)) for c in reader.columns)
-    return ReaderSpec(reader.format, tuple(sorted(reader.properties.items())), columns)

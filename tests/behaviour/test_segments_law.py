@@ -181,13 +181,9 @@ class History:
         chosen = self.rng.sample(ids, self.rng.randint(2, len(ids))) if kind == "custom" else ()
 
         def run() -> Any:
-            return compaction.compact(
-                self.config,
-                self.table,
-                kind=kind,
-                ids=chosen,
-                threshold=(2, 2),  # type: ignore[arg-type]
-            )
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(compaction, "THRESHOLD", (2, 2))
+                return compaction.compact(self.config, self.table, kind=kind, ids=chosen)  # type: ignore[arg-type]
 
         return run, self.adopt
 

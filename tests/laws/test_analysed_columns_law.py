@@ -22,11 +22,12 @@ from bridge.kernel.types import INTEGER
 from bridge.planner.open_snapshots import OpenSnapshots
 from bridge.planner.splits.coalesce import SplitSettings
 from bridge.service._gen import ttypes
-from bridge.service.codec import PROTOCOL, decode_batch
+from bridge.service.codec import PROTOCOL
 from bridge.service.handler import PlannerHandler
 from bridge.table.model import Column
 from tests.laws.test_compiled_columns_law import OTHERS, Made, columns, drawn_lake
 from tests.support.lake import Lake
+from tests.support.planner_client import decode_batch
 from tests.tiers import examples
 
 TABLES = examples(10, 25, 400)

@@ -39,24 +39,20 @@ def compact(
     *,
     kind: Kind = "minor",
     ids: Sequence[str] = (),
-    threshold: Sequence[int] = THRESHOLD,
-    size: int = MAJOR_SIZE,
 ) -> dict[str, Any]:
     """Merges segments that are read; disabled ones stay as they are.
 
     Args:
-        kind: ``minor`` merges ``threshold[0]`` segments that were never merged into one, and then
-            ``threshold[1]`` of those. ``major`` merges neighbours that hold ``size`` bytes together
-            at most. ``custom`` merges ``ids``.
+        kind: ``minor`` merges ``THRESHOLD[0]`` segments that were never merged into one, and then
+            ``THRESHOLD[1]`` of those. ``major`` merges neighbours that hold ``MAJOR_SIZE`` bytes
+            together at most. ``custom`` merges ``ids``.
 
     Errors:
-        InvalidRequest: a threshold is less than 2, or fewer than two ids.
+        InvalidRequest: fewer than two ids.
         SegmentNotFound, SegmentConflict.
     """
     if kind not in ("minor", "major", "custom"):
         raise InvalidRequest(f"there is no compaction {kind!r}", "give minor, major or custom")
-    if any(count < 2 for count in threshold):
-        raise InvalidRequest(f"threshold {list(threshold)}", "merge at least two segments into one")
     if kind == "custom" and len(set(ids)) < 2:
         raise InvalidRequest("a custom compaction merges at least two segments", "name their ids")
     if kind != "custom" and ids:
@@ -65,7 +61,7 @@ def compact(
     for _ in range(_ATTEMPTS):
         with open_segments(config, table) as opened:
             try:
-                while groups := _groups(opened, kind, ids, threshold, size):
+                while groups := _groups(opened, kind, ids):
                     for group in groups:
                         made = _merge(opened, group, kind)
                         merged[made.id] = [s.id for s in group]
@@ -81,21 +77,15 @@ def compact(
     )
 
 
-def _groups(
-    opened: OpenSegments,
-    kind: Kind,
-    ids: Sequence[str],
-    threshold: Sequence[int],
-    size: int,
-) -> list[list[Segment]]:
+def _groups(opened: OpenSegments, kind: Kind, ids: Sequence[str]) -> list[list[Segment]]:
     """Segments to merge, each group into one."""
     readable = list(opened.manifest.readable)
     if kind == "custom":
         chosen = chosen_segments(opened.manifest, opened.table.name, ids, (Status.SUCCESS,))
         return [sorted(chosen, key=lambda s: order(s.id))]
     if kind == "major":
-        return _neighbours(readable, size)
-    for level, count in enumerate(threshold):
+        return _neighbours(readable)
+    for level, count in enumerate(THRESHOLD):
         at_level = [s for s in readable if _level(s) == level]
         whole = len(at_level) // count * count
         if whole:
@@ -103,11 +93,11 @@ def _groups(
     return []
 
 
-def _neighbours(segments: Sequence[Segment], size: int) -> list[list[Segment]]:
+def _neighbours(segments: Sequence[Segment]) -> list[list[Segment]]:
     groups: list[list[Segment]] = []
     held = 0
     for segment in segments:
-        if groups and held + segment.files.bytes <= size:
+        if groups and held + segment.files.bytes <= MAJOR_SIZE:
             groups[-1].append(segment)
             held += segment.files.bytes
         else:

@@ -175,10 +175,13 @@ def test_segments_are_deleted_by_time(table: str) -> None:
     assert rows(table) == 0
 
 
-def test_compaction_names_segments_by_the_first(table: str) -> None:
+def test_compaction_names_segments_by_the_first(
+    table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction, "THRESHOLD", (2, 2))
     grow(table, 9)
     indexes.create_index(CONFIG, table, name="m", kind="minmax", local=True)
-    minor = compaction.compact(CONFIG, table, threshold=(2, 2))
+    minor = compaction.compact(CONFIG, table)
     assert minor["merged"] == {
         "0.1": ["0", "1"],
         "2.1": ["2", "3"],
@@ -188,11 +191,13 @@ def test_compaction_names_segments_by_the_first(table: str) -> None:
         "4.2": ["4.1", "6.1"],
     }
     assert [i for i, s in states(table).items() if s == "Success"] == ["0.2", "4.2", "8"]
-    assert compaction.compact(CONFIG, table, threshold=(2, 2))["merged"] == {}
+    assert compaction.compact(CONFIG, table)["merged"] == {}
     custom = compaction.compact(CONFIG, table, kind="custom", ids=["8", "4.2"])
     assert custom["merged"] == {"4.3": ["4.2", "8"]}
     manage.clean(CONFIG, table)
-    assert compaction.compact(CONFIG, table, kind="major", size=10)["merged"] == {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compaction, "MAJOR_SIZE", 10)
+        assert compaction.compact(CONFIG, table, kind="major")["merged"] == {}
     major = compaction.compact(CONFIG, table, kind="major")
     assert major["merged"] == {"0.4": ["0.2", "4.3"]}
     assert rows(table) == 90
@@ -211,7 +216,6 @@ def test_wrong_compactions_are_refused(table: str) -> None:
         ({"kind": "custom", "ids": ["0", "0"]}, InvalidRequest),
         ({"kind": "custom", "ids": ["0", "9"]}, SegmentNotFound),
         ({"kind": "minor", "ids": ["0", "1"]}, InvalidRequest),
-        ({"kind": "minor", "threshold": (1, 2)}, InvalidRequest),
         ({"kind": "other"}, InvalidRequest),
     ]
     for arguments, error in wrong:

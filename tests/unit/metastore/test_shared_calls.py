@@ -108,11 +108,11 @@ def test_who_asks_during_a_call_shares_the_next_one() -> None:
         first = pool.submit(calls.ask, "k", call)
         assert begun.acquire(timeout=30)
         rest = [pool.submit(calls.ask, "k", call) for _ in range(8)]
-        until(lambda: calls.count_waiting("k") == 8)
+        until(lambda: calls._groups["k"].waiting == 8)
         gate.set()
         assert first.result(30) == 0
         assert {r.result(30) for r in rest} == {1}
-    assert calls.count_waiting("k") == 0
+    assert not calls._groups
 
 
 def test_a_failure_reaches_all_who_share_it_and_nobody_else() -> None:

@@ -13,10 +13,11 @@ import pytest
 from bridge.engines.registry import engine
 from bridge.planner.splits.split import SplitBatch
 from bridge.service._gen import ttypes
-from bridge.service.codec import PROTOCOL, decode_batch, encode_batch
+from bridge.service.codec import PROTOCOL, encode_batch
 from bridge.table.slices import ReaderSpec
 from tests.support.bridge_thrift import METHODS, STRUCTS
 from tests.support.frames import FOLDER, _body, _fill, frames, to_bytes, to_json
+from tests.support.planner_client import decode_batch
 
 FRAMES = {frame["file"]: frame for frame in frames()}
 

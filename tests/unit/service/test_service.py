@@ -34,10 +34,10 @@ from bridge.kernel.types import TRINO
 from bridge.planner import dynamic_filter_wait
 from bridge.service import handler, plans
 from bridge.service._gen import ttypes
-from bridge.service.codec import PROTOCOL, decode_batch
+from bridge.service.codec import PROTOCOL
 from bridge.service.handler import _semantics
 from bridge.service.server import PlannerServer, check_loopback
-from tests.support.planner_client import PlannerClient
+from tests.support.planner_client import PlannerClient, decode_batch
 from tests.support.service import Service
 
 
