@@ -22,9 +22,9 @@ from bridge.expression.prune import prune
 from bridge.expression.statistics import ColumnStatistics, Counts, Mask
 from bridge.kernel.types import Value
 from bridge.planner.answers.aggregates import Aggregate, AggregateRequest, NotAnswerable, Tally
-from bridge.planner.answers.top_n import files_with_first_rows
 from bridge.planner.request import SortKey
 from bridge.planner.stages.limit_pruning import slices_for_limit
+from bridge.planner.stages.top_n import files_with_first_rows
 from tests.support.oracles import oracle, place
 from tests.support.strategies import Case, Statistics, Table, cases, expression, table
 

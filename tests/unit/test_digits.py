@@ -12,7 +12,6 @@ from xml.etree import ElementTree
 import pytest
 
 from bridge.app.doctor import _trino
-from bridge.formats.lines.casts import castable
 from bridge.formats.lines.delimited_columns import text_columns
 from bridge.formats.lines.recipe import Recipe
 from bridge.hive.server import HiveSession
@@ -20,6 +19,7 @@ from bridge.index.kinds.values import KIND as VALUES
 from bridge.kernel.config import Config, Setting, parse_address, parse_seconds, parse_size
 from bridge.kernel.errors import BridgeError, InvalidRequest
 from bridge.kernel.types import BIGINT
+from bridge.segments.commands.casts import castable
 from bridge.service.handler import _positive
 from bridge.storage.local_disk.local import LocalStorage
 from bridge.storage.object_store.listing_end import _parsed

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bridge.index.building.clustered_entries import ClusteredEntries
 from bridge.index.building.collect import CHANGED, Collector, Nan, Reading, tasks_of
 from bridge.index.building.listed import Listed, ListFiles
 from bridge.index.building.sample import SIGNATURE, Sampling
@@ -52,7 +53,6 @@ from bridge.index.generations.store import (
 from bridge.index.kinds import registry
 from bridge.index.kinds.definition import IndexSettings, KindDefinition
 from bridge.index.kinds.kind import IndexKind
-from bridge.index.reading.clustered_entries import ClusteredEntries
 from bridge.kernel.errors import IndexConflict, IndexCorrupt
 from bridge.table.model import CatalogTable
 

@@ -25,6 +25,7 @@ from bridge.formats.parquet.stored_file import parse_stored
 from bridge.formats.parquet.writers import doubts_about
 from bridge.formats.registry import file_formats
 from bridge.formats.statistics import FileStatistics
+from bridge.index.building.column_scan import ColumnScan
 from bridge.index.building.evidence import LARGEST, MOST, compare, evidence_to_text
 from bridge.index.building.file_listeners import FileListener, file_listeners, notify
 from bridge.index.building.listed import Listed
@@ -37,7 +38,6 @@ from bridge.index.kinds.kind import FileFacts, Gathering, IndexKind, Row
 from bridge.index.kinds.modes import Modes
 from bridge.index.kinds.payload import rows_schema, table_of
 from bridge.index.reading.column_resolution import width_leaf
-from bridge.index.reading.column_scan import ColumnScan
 from bridge.kernel.errors import (
     FileAmbiguous,
     FileCorrupt,

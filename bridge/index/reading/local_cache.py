@@ -44,12 +44,12 @@ from bridge.formats.physical_column import (
     decode,
     parse_key,
 )
-from bridge.index.building.disk_room import BUILDING, evict, trim
 from bridge.index.building.evidence import by_writer
 from bridge.index.generations.entries import encode_texts, encoded_texts, live_entries, one_chunk
 from bridge.index.generations.manifest import Manifest
 from bridge.index.generations.store import IndexStore
 from bridge.index.reading.column_file import ColumnFile, no_rows
+from bridge.index.reading.disk_room import BUILDING, evict, trim
 from bridge.index.reading.open_files import Keeper, OpenFiles
 from bridge.index.reading.pack import (
     CELLS,

@@ -12,12 +12,12 @@ from bridge.index.kinds.modes import COUNTS, NONE, Modes
 from bridge.kernel.errors import IndexCorrupt
 from bridge.kernel.types import Kind, Type
 from bridge.planner.attributes import split_by_source
-from bridge.planner.disabled_indexes import disabled_indexes
 from bridge.planner.file_pruner import compared_columns, failed_indexes, unindexed_functions
 from bridge.planner.index_view import argument
+from bridge.planner.reports.disabled_indexes import disabled_indexes
 from bridge.planner.reports.report import IndexNotUsed, PruneReport, Remedy, SplitTotals
+from bridge.planner.reports.segment_remedies import by_statement
 from bridge.planner.scan_context import ScanContext
-from bridge.planner.segment_remedies import by_statement
 from bridge.table.snapshot import HasSegments
 
 

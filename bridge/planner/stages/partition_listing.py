@@ -17,11 +17,11 @@ import numpy as np
 
 from bridge.expression.nodes import BoundExpression, BoundFalse, BoundTrue
 from bridge.expression.statistics import Mask
-from bridge.planner.partition_bounds import prune_by_files
 from bridge.planner.partitions import PartitionSelection, exclude_partitions, select_partitions
 from bridge.planner.reports.report import StageCounter
 from bridge.planner.scan_context import ScanContext
 from bridge.planner.similar_keys import warn_of_similar
+from bridge.planner.stages.partition_bounds import prune_by_files
 from bridge.storage.reading.requests import tally_requests
 from bridge.table.model import Partition, PartitionBatch
 from bridge.table.slices import SliceBatch

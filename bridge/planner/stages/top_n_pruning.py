@@ -1,6 +1,6 @@
 """ORDER BY with LIMIT: keeps only slices that may hold one of the first rows, best first.
 
-`bridge.planner.answers.top_n` states the law. Dynamic filters do not apply: see `limit_pruning`.
+`bridge.planner.stages.top_n` states the law. Dynamic filters do not apply: see `limit_pruning`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from bridge.planner.answers import top_n
 from bridge.planner.scan_context import ScanContext
+from bridge.planner.stages import top_n
 from bridge.table.slices import SliceBatch, join_slices
 
 

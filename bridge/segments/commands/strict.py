@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from bridge.formats.lines.casts import castable
 from bridge.formats.lines.csv_fields import FieldSyntax, cut_line
 from bridge.formats.lines.delimited_columns import csv_columns, csv_syntax
 from bridge.formats.lines.lines import line_blocks
 from bridge.formats.lines.recipe import CAST, FIELDS, Recipe
 from bridge.kernel.errors import FileAmbiguous, InvalidRequest, SegmentBadValue
 from bridge.kernel.threads import Threads
+from bridge.segments.commands.casts import castable
 from bridge.storage.port import FileTable, Storage
 from bridge.table.recipes import recipe_of
 from bridge.table.segments.manifest import FileReader, SegmentColumn

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import bridge
-from bridge.formats.lines.casts import castable
 from bridge.kernel.config import Config
 from bridge.kernel.errors import BridgeError, InvalidRequest, SegmentBadValue
 from bridge.kernel.types import parse_hive_type
 from bridge.segments.commands import add, tables
+from bridge.segments.commands.casts import castable
 
 CONFIG = Config()
 COLUMNS = [("id", "bigint"), ("name", "string"), ("day", "date"), ("price", "decimal(6,2)")]
