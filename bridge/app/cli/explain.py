@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from bridge.app.cli.output import DIALECTS, emit, settings, write
+from bridge.app.cli.output import DIALECTS, emit, say, settings, write
 from bridge.kernel.config import Config
 
 
@@ -103,6 +103,11 @@ def explain(
             report = opened._scan(asked).explain()
         else:
             report = opened.scan(where or None, segments=chosen, **options).explain()
+    if not report.files_total:
+        from bridge.runtime.nested_files import REMEDY, describe_nested
+
+        if nested := describe_nested(config, table):
+            say(f"{nested}: {REMEDY}")
     if output == "html":
         from bridge.planner.reports.html import page
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from bridge.app.api.session import Session
+from bridge.app.cli.main import cli
 from bridge.app.doctor import examine
 from bridge.kernel.config import Config, load
 from bridge.kernel.types import BIGINT, STRING
@@ -129,6 +131,18 @@ def test_a_build_says_it_and_its_remedy(registered: Lake, monkeypatch: pytest.Mo
     monkeypatch.delenv(SETTING)
     registered.write("f", {"x": [1]})
     assert build() == (1, [])
+
+
+def test_explain_says_it_where_it_finds_no_file(
+    registered: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bridge.app.api.context.hive_catalog_of", lambda _: registered)
+    path = registered.write("a/f", {"x": [1]})
+    told = f"files in subdirectories of db.t, as {canonical(str(path))}, are neither"
+    done = CliRunner().invoke(cli, ["explain", "db.t", "x = 1"])
+    assert done.exit_code == 0 and told in done.stderr and SETTING in done.stderr, done.output
+    registered.write("f", {"x": [1]})
+    assert told not in CliRunner().invoke(cli, ["explain", "db.t", "x = 1"]).stderr
 
 
 def test_doctor_says_it_and_its_remedy(registered: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
