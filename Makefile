@@ -16,7 +16,7 @@ $(READY): constraints.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "error ENVIRONMENT: $$($(PYTHON) --version) is too old -> make PYTHON=python3.11 (or newer)"; exit 2; }
 	@test -x $(BIN)/python || { echo "creating $(VENV)"; $(PYTHON) -m venv $(VENV); }
-	@echo "installing pinned packages into $(VENV) (450 MB, a few minutes the first time)"
+	@echo "installing pinned packages into $(VENV) (800 MB, a few minutes the first time)"
 	@$(BIN)/python -m pip install --progress-bar off --disable-pip-version-check --require-hashes -r constraints.txt \
 		| sed -u -n -e 's/.*\(Downloading .* MB)\).*/\1/p' -e 's/^Installing collected packages.*/unpacking them (a minute or more)/p'
 	@echo "installing skipbridge itself: pip fetches hatchling and builds it, silent for up to a minute"

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import bridge
+from bridge.trino.plugin import supported_versions
 
 pytestmark = [pytest.mark.full, pytest.mark.engine]
 CHECKOUT = Path(bridge.__file__).parents[1]
@@ -98,4 +99,62 @@ def test_the_java_projects_travel_whole(command: Run) -> None:
     """Both compile the sources of `jvm_client`, which lie beside them."""
     jar = command("hive", "jar", "--to", "jars").splitlines()[0]
     assert jar.endswith("skipbridge-hive-4.0.1.jar")
-    command("plugin", "build", "--to", "plugins")
+
+
+LIBRARIES = {
+    "skipbridge": "trino-skipbridge",
+    "Trino and its libraries": "trino-.*",
+    "Airlift": "bootstrap|concurrent|configuration|http-client|json|log|log-manager|node"
+    "|secrets-spi|security|stats",
+    "AWS SDK for Java": "annotations|apache5?-client|arns|auth|aws-.*|checksums.*|crt-core"
+    "|endpoints-spi|http-(auth.*|client-spi)|identity-spi|json-utils|metrics-spi|profiles|protocol-core|regions"
+    "|retries.*|s3|sdk-core|sts|third-party-jackson-core|utils|utils-lite",
+    "Avro": "avro",
+    "Commons": "commons-.*",
+    "HttpComponents": "http(client|core).*",
+    "Log4j API": "log4j-api",
+    "ORC": "orc-format",
+    "Parquet": "parquet-.*",
+    "error-prone": "error_prone_annotations",
+    "Google Guava and Guice": "guava|guice|failureaccess",
+    "Hibernate Validator": "hibernate-validator",
+    "J2ObjC annotations": "j2objc-annotations",
+    "Jackson": "jackson-.*",
+    "Jakarta Inject and Validation": "jakarta.(inject|validation)-api",
+    "Jakarta Annotations": "jakarta.annotation-api",
+    "JBoss Logging": "jboss-logging",
+    "JToml": "jtoml-all",
+    "JTS Topology Suite": "jts-.*",
+    "Joda-Time": "joda-time",
+    "JSpecify": "jspecify",
+    "modernizer": "modernizer-maven-annotations",
+    "OpenTelemetry": "opentelemetry-.*",
+    "Jetty": "jetty-.*",
+    "Logback": "logback-core",
+    "SLF4J": "slf4j-.*|jcl-over-slf4j|log4j-(over|to)-slf4j",
+    "Checker Framework": "checker-qual",
+    "Reactive Streams": "reactive-streams",
+    "ANTLR 4 runtime": "antlr4-runtime",
+    "ASM": "asm",
+    "Protocol Buffers": "protobuf-java",
+    "AOP Alliance": "aopalliance",
+    **{
+        name: f"{name}.*"
+        for name in (
+            "aircompressor", "classmate", "fastutil", "jmxutils", "json-simple", "lz4-java",
+            "recsup", "snappy-java", "tomlj", "units", "zero-allocation-hashing", "eventstream",
+            "java-string-similarity", "zstd-jni", "HdrHistogram", "allgood-consistent-hash",
+        )
+    },
+}  # fmt: skip
+"""What NOTICE says, by the names of jars."""
+
+
+@pytest.mark.parametrize("version", supported_versions())
+def test_the_notice_names_every_library_of_a_connector(command: Run, version: str) -> None:
+    built = command("plugin", "build", "--trino-version", version, "--to", f"trino-{version}")
+    jars = [path.name for path in Path(built.splitlines()[-1]).glob("*.jar")]
+    notice = (CHECKOUT / "NOTICE").read_text("utf-8")
+    told = "|".join(names for words, names in LIBRARIES.items() if words in notice)
+    assert len(jars) > 100
+    assert [name for name in jars if not re.fullmatch(rf"({told})-\d.*\.jar", name)] == []
