@@ -132,7 +132,9 @@ def commands() -> list[tuple[str, str, list[str]]]:
     return found
 
 
-@pytest.mark.parametrize(("page", "line", "words"), commands())
+@pytest.mark.parametrize(
+    ("page", "line", "words"), commands(), ids=lambda part: part if isinstance(part, str) else "ok"
+)
 def test_every_command_that_the_docs_show_exists(page: str, line: str, words: list[str]) -> None:
     command: click.Command = cli
     context = click.Context(cli)
