@@ -55,13 +55,25 @@ def find_nested(storage: Storage, catalog: Catalog, table: CatalogTable) -> str 
     """
     if table.table_format != DIRECTORY:
         return None
-    with closing(catalog.partitions(table, catalog.partition_names(table))) as batches:
-        locations = list(dict.fromkeys(p.location for b in batches for p in b.partitions))
-    known = frozenset(location.rstrip("/") for location in locations)
-    some = np.linspace(0, len(locations) - 1, min(len(locations), _LOCATIONS)).astype(int).tolist()
-    most = _KEYS // max(1, len(some))
+    names = catalog.partition_names(table)
+    places = np.linspace(0, len(names) - 1, min(len(names), _LOCATIONS)).astype(int).tolist()
+    some = _locations(catalog, table, [names[i] for i in places])
+    found = _search(storage, some, some)
+    if found is not None and len(places) < len(names):  # it may be of a partition not looked at
+        found = _search(storage, some, _locations(catalog, table, names))
+    return found
+
+
+def _locations(catalog: Catalog, table: CatalogTable, names: list[str]) -> list[str]:
+    with closing(catalog.partitions(table, names)) as batches:
+        return list(dict.fromkeys(p.location for batch in batches for p in batch.partitions))
+
+
+def _search(storage: Storage, locations: list[str], all_known: list[str]) -> str | None:
+    known = frozenset(location.rstrip("/") for location in all_known)
+    most = _KEYS // max(1, len(locations))
     with Threads(_THREADS, "nested") as pool:
-        found = pool.map(lambda i: _first(storage, locations[i], known, most), some)
+        found = pool.map(lambda location: _first(storage, location, known, most), locations)
         return next(filter(None, found), None)
 
 

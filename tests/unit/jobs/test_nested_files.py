@@ -52,9 +52,10 @@ def test_an_empty_file_and_an_empty_directory_are_none(plain: Lake) -> None:
 def test_partitions_are_looked_at_and_one_within_another_is_none(tmp_path: Path) -> None:
     lake = Lake(tmp_path, (Column("x", BIGINT),), (Column("k", STRING),))
     lake.partition_values = [(f"{i}",) for i in range(2_500)]
-    lake.locations["k=1"] = tmp_path / "t" / "k=0" / "inside"
+    for inside in ("1", "2", "1249"):
+        lake.locations[f"k={inside}"] = tmp_path / "t" / "k=0" / inside
+        lake.write("f", {"x": [1]}, (inside,))
     lake.write("f", {"x": [1]}, ("0",))
-    lake.write("f", {"x": [1]}, ("1",))
     assert found(lake) is None
     last = lake.write("deep/f", {"x": [1]}, ("2499",))
     assert found(lake) == canonical(str(last))
