@@ -10,8 +10,10 @@ import base64
 import threading
 import time
 import zlib
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import blake2b
 from typing import Any
 
@@ -33,6 +35,7 @@ from bridge.iceberg_rest.expressions import (
 from bridge.iceberg_rest.footers import Footers
 from bridge.iceberg_rest.layout import IcebergLayout
 from bridge.iceberg_rest.paths import require_whole
+from bridge.iceberg_rest.residuals import longest_list
 from bridge.iceberg_rest.selection import Selection
 from bridge.iceberg_rest.tables import RELOAD, Tables, generation_in, require_same
 from bridge.kernel.bounded_cache import BoundedCache
@@ -58,6 +61,7 @@ from bridge.table.slices import SliceBatch
 
 _PAGE_FILES = 5000
 _PAGE_BYTES = 16 << 20
+_TASK_BYTES = 200
 _LONGEST_FILTER = 16 << 10
 """Bytes of a compressed filter that a page carries itself."""
 _TRIES = 3
@@ -100,7 +104,9 @@ class Kept:
         counts: rows; -1 if not known.
         partition: of each file, its place in ``partitions``: spec ids, and values as JSON.
         unknown: the residual of a file whose rows are not known.
-        page: the most files of one answer.
+        starts: the first file of each page.
+        part: the residual with some of the values of a long list; None: all files have the same.
+        values: of each file, the first of its values and that after the last one.
         generation: of the index, if that is the state; None if storage was listed.
         until: when another plan must be made for the same question, by the monotonic clock.
     """
@@ -113,9 +119,11 @@ class Kept:
     partitions: list[tuple[int, orjson.Fragment]]
     residual: orjson.Fragment
     unknown: orjson.Fragment
-    page: int
+    starts: list[int]
     generation: int | None
     until: float
+    part: Callable[[int, int], orjson.Fragment] | None = None
+    values: list[tuple[int, int]] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -187,7 +195,7 @@ class Plans:
         kept = self._held.get(id)
         if kept is None:
             kept = self._keep(asked, self._plan(asked, parse(body)))
-        if kept.id != id or not isinstance(page, int) or not 0 < page < _pages(kept):
+        if kept.id != id or not isinstance(page, int) or not 0 < page < len(kept.starts):
             raise _lost()
         return _answer(kept, page, {"plan-tasks": []})
 
@@ -339,6 +347,7 @@ class Plans:
         believed: list[int] = []
         stored: list[StoredFile | None] = []
         places: dict[str, int] = {}
+        long, values = longest_list(filter, layout), list[tuple[int, int]]()
         for batch in batches:
             require_plain(asked.table, batch)
             own = []
@@ -353,6 +362,7 @@ class Plans:
             rows, columns = rows_and_columns_from_index(batch)
             believed += rows
             stored += columns
+            values += [] if long is None else long.places(batch)
         counts = self._counts(layout, files, believed, stored, selection)
         names = list(places)
         order = sorted(range(len(files)), key=lambda i: (files[i].uri, owners[i]))
@@ -364,11 +374,18 @@ class Plans:
             digest.update(_text(line))
         paths = [self._tables.spell(files[i].uri) for i in order]
         require_whole(asked.client, paths)
-        residual = asked.filter  # PyIceberg looks only whether it is true
-        if asked.client is not Client.PYICEBERG:
-            residual = _dumped(to_java(filter, layout.resolve))
+        spell = partial(_residual, asked.client, layout)
+        residual = spell(filter)
         unknown = residual if asked.client is Client.JAVA else _counted(layout, filter, residual)
-        size = 200 + len(residual)
+        part = None
+        page = max(1, min(_PAGE_FILES, _PAGE_BYTES // (_TASK_BYTES + len(residual))))
+        starts = list(range(0, len(order), page))
+        if long is not None:
+            part = partial(long.spell, spell)
+            values = [values[i] for i in order]
+            each, rest = long.bytes_of(residual)
+            starts = _starts([_TASK_BYTES + rest + each * (end - begin) for begin, end in values])
+            digest.update(orjson.dumps(starts))
         return Kept(
             digest.hexdigest(),
             paths,
@@ -378,9 +395,11 @@ class Plans:
             partitions,
             orjson.Fragment(residual),
             orjson.Fragment(unknown),
-            max(1, min(_PAGE_FILES, _PAGE_BYTES // size)),
+            starts or [0],
             plan.view.generation if plan.snapshot.freshness == str(Indexed()) else None,
             0.0,
+            part,
+            values,
         )
 
     def _counts(
@@ -410,7 +429,7 @@ class Plans:
 
     def _tokens(self, asked: PlanRequest, kept: Kept) -> list[str]:
         """One for each further page. All together are no longer than a page."""
-        pages = _pages(kept)
+        pages = len(kept.starts)
         if pages == 1:
             return []
         packed = zlib.compress(asked.filter)
@@ -534,17 +553,34 @@ def _counted(layout: IcebergLayout, filter: Filter, residual: bytes) -> bytes:
     return orjson.dumps({"type": "or", "left": left, "right": right})
 
 
-def _pages(kept: Kept) -> int:
-    return max(1, -(-len(kept) // kept.page))
+def _residual(client: Client, layout: IcebergLayout, filter: Filter) -> bytes:
+    """PyIceberg looks only whether it is true."""
+    pyiceberg = client is Client.PYICEBERG
+    return _dumped(to_plain(filter) if pyiceberg else to_java(filter, layout.resolve))
+
+
+def _starts(sizes: Iterable[float]) -> list[int]:
+    """The first file of each page, by the bytes of each file's task."""
+    starts, room, files = [0], float(_PAGE_BYTES), 0
+    for i, size in enumerate(sizes):
+        if files and (files == _PAGE_FILES or room < size):
+            starts.append(i)
+            room, files = float(_PAGE_BYTES), 0
+        room, files = room - size, files + 1
+    return starts
 
 
 def _answer(kept: Kept, page: int, more: dict[str, Any]) -> bytes:
-    begin = page * kept.page
-    end = min(begin + kept.page, len(kept))
+    begin, end = (*kept.starts, len(kept))[page : page + 2]
     tasks = []
+    parts: dict[tuple[int, int], orjson.Fragment] = {}
     for i in range(begin, end):
         spec, values = kept.partitions[kept.partition[i]]
         rows = kept.counts[i]
+        residual = kept.residual if rows >= 0 else kept.unknown
+        if kept.part is not None:
+            some = kept.values[i]
+            residual = parts[some] = parts.get(some) or kept.part(*some)
         tasks.append(
             {
                 "data-file": {
@@ -556,7 +592,7 @@ def _answer(kept: Kept, page: int, more: dict[str, Any]) -> bytes:
                     "record-count": rows,
                     "partition": values,
                 },
-                "residual-filter": kept.residual if rows >= 0 else kept.unknown,
+                "residual-filter": residual,
             }
         )
     return orjson.dumps({**more, "delete-files": [], "file-scan-tasks": tasks})
