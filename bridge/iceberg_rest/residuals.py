@@ -5,12 +5,14 @@ The law: a row of the file satisfies its residual exactly if it satisfies the fi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import orjson
+import pyarrow as pa
 
 from bridge.expression.nodes import BoundReference
 from bridge.iceberg_rest.expressions import (
@@ -22,7 +24,7 @@ from bridge.iceberg_rest.expressions import (
 )
 from bridge.iceberg_rest.layout import IcebergLayout
 from bridge.index.reading.snapshot import IndexSnapshot
-from bridge.kernel.types import INTEGER_RANGE
+from bridge.kernel.types import Kind
 from bridge.table.slices import SliceBatch
 
 _LONG = 500
@@ -30,16 +32,18 @@ _LONG = 500
 
 @dataclass(frozen=True, slots=True)
 class LongList:
-    """The longest list of whole numbers in a filter.
+    """The longest list of whole numbers or texts in a filter.
 
     Attributes:
-        values: in ascending order.
+        values: as the client spells them, in ascending order.
+        keys: the same as bounds have them.
     """
 
     filter: Filter
     condition: Condition
     column: IcebergColumn
-    values: list[int]
+    values: list[Any]
+    keys: list[Any]
 
     def places(self, batch: SliceBatch) -> list[tuple[int, int]]:
         """Of each file the first value within its bounds, and that after the last one."""
@@ -51,17 +55,22 @@ class LongList:
         known = index.statistics((), SEMANTICS).column(reference)
         if known is None:
             return whole
-        there = batch.ordinals >= 0
-        at = np.where(there, batch.ordinals, 0)
-        values = np.array(self.values, np.int64)
-        low = np.searchsorted(values, known.lower[at], "left")
-        high = np.searchsorted(values, known.upper[at], "right")
-        found = zip(there.tolist(), low.tolist(), high.tolist(), strict=True)
-        return [(b, e) if ok else all for (ok, b, e), all in zip(found, whole, strict=True)]
+        at = np.where(batch.ordinals >= 0, batch.ordinals, 0)
+        bounds = zip(
+            batch.ordinals.tolist(), _bounds(known.lower, at), _bounds(known.upper, at), strict=True
+        )
+        return [
+            all if i < 0 else self._within(low, high)
+            for (i, low, high), all in zip(bounds, whole, strict=True)
+        ]
+
+    def _within(self, low: Any, high: Any) -> tuple[int, int]:
+        begin = 0 if low is None else bisect_left(self.keys, low)
+        return begin, len(self.keys) if high is None else bisect_right(self.keys, high)
 
     def bytes_of(self, residual: bytes) -> tuple[float, float]:
         """Of a whole residual, the bytes of one value and of all else, about."""
-        each = len(repr(self.values)) / len(self.values)
+        each = len(repr(self.values)) / len(self.values)  # and a separator
         return each, max(0.0, len(residual) - each * len(self.condition.values))
 
     def spell(self, spell: Callable[[Filter], bytes], begin: int, end: int) -> orjson.Fragment:
@@ -89,18 +98,29 @@ def longest_list(filter: Filter, layout: IcebergLayout) -> LongList | None:
         elif isinstance(one, Condition) and one.op in ("in", "not-in"):
             least = _LONG if found is None else len(found.condition.values) + 1
             column = layout.resolve(one.term) if len(one.values) >= least else None
-            if column is None or column.path[0].lower() in keys:
-                continue
-            if _are_numbers(one.values, column):
-                found = LongList(filter, one, column, [])
-    return found and replace(found, values=sorted(set(found.condition.values)))
+            if column is not None and column.path[0].lower() not in keys:
+                found = _list(filter, one, column) or found
+    return found
 
 
-def _are_numbers(values: tuple[Any, ...], column: IcebergColumn) -> bool:
-    if not column.type.is_integer or set(map(type, values)) != {int}:
-        return False
-    least, greatest = INTEGER_RANGE[column.type.kind]
-    return bool(least <= min(values) and max(values) <= greatest)
+def _list(filter: Filter, condition: Condition, column: IcebergColumn) -> LongList | None:
+    values = condition.values
+    kinds = set(map(type, values))
+    spelled: Sequence[Any] = values
+    if column.type.kind is Kind.STRING and kinds == {str}:
+        spelled = [value.encode("utf-8", "surrogatepass") for value in values]
+    elif not (column.type.is_integer and kinds == {int}):
+        return None
+    pairs = sorted(dict(zip(spelled, values, strict=True)).items())
+    return LongList(filter, condition, column, [v for _, v in pairs], [key for key, _ in pairs])
+
+
+def _bounds(bounds: Any, at: Any) -> list[Any]:
+    """Of some files; None in Arrow's, and the least or greatest number, where unknown."""
+    found: list[Any] = (
+        bounds.take(at).to_pylist() if isinstance(bounds, pa.Array) else bounds[at].tolist()
+    )
+    return found
 
 
 def _with(filter: Filter, old: Condition, new: Condition) -> Filter:

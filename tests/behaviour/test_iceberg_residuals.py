@@ -11,7 +11,7 @@ import pytest
 from pyiceberg.expressions import In, NotIn
 
 from bridge.iceberg_rest import plans, residuals
-from bridge.kernel.types import BIGINT, INTEGER
+from bridge.kernel.types import BIGINT, INTEGER, STRING
 from bridge.table.model import Column
 from tests.laws.test_iceberg_expressions import holds
 from tests.support.iceberg_door import JAVA, PYICEBERG, OpenDoor, open_door
@@ -23,7 +23,8 @@ Rows = dict[str, list[dict[tuple[str, ...], Any]]]
 
 def numbers(root: Path, rng: random.Random, *, files: int = 12) -> tuple[Lake, Rows]:
     """``n`` of file i lies around 10 * i. The files have a column of the key's name, too."""
-    lake = Lake(root, (Column("id", BIGINT), Column("n", INTEGER)), (Column("k", INTEGER),))
+    columns = (Column("id", BIGINT), Column("n", INTEGER), Column("s", STRING))
+    lake = Lake(root, columns, (Column("k", INTEGER),))
     lake.partition_values = [("1",), ("500",)]
     rows: Rows = {}
     for i in range(files):
@@ -35,18 +36,25 @@ def numbers(root: Path, rng: random.Random, *, files: int = 12) -> tuple[Lake, R
         path = lake.write(f"f{i}.parquet", _table(ids, n), values)
         told = zip(ids, n, strict=True)
         key = int(values[0] or "")
-        rows[path.name] = [{("id",): a, ("n",): b, ("k",): key} for a, b in told]
+        rows[path.name] = [{("id",): a, ("n",): b, ("s",): _text(b), ("k",): key} for a, b in told]
     if rng.random() < 0.8:
         lake.build()
         if rng.random() < 0.5:  # the index does not know it
             lake.write("late.parquet", _table([-1], [35]), values)
-            rows["late.parquet"] = [{("id",): -1, ("n",): 35, ("k",): key}]
+            rows["late.parquet"] = [{("id",): -1, ("n",): 35, ("s",): "035", ("k",): key}]
     return lake, rows
 
 
 def _table(ids: list[int], n: list[int | None]) -> pa.Table:
     number = pa.int32()
-    return pa.table({"id": ids, "n": pa.array(n, number), "k": pa.array([9999] * len(n), number)})
+    keys = pa.array([9999] * len(n), number)
+    text = pa.array(list(map(_text, n)), pa.string())
+    return pa.table({"id": ids, "n": pa.array(n, number), "s": text, "k": keys})
+
+
+def _text(n: int | None) -> str | None:
+    """Those of negative numbers have two bytes more."""
+    return None if n is None else f"{n:03d}" if n >= 0 else f"{-n:03d}é"
 
 
 def draw(rng: random.Random, depth: int) -> Any:
@@ -54,14 +62,15 @@ def draw(rng: random.Random, depth: int) -> Any:
         sides = [draw(rng, depth - 1) for _ in range(2)]
         both = {"type": rng.choice(("and", "or")), "left": sides[0], "right": sides[1]}
         return {"type": "not", "child": both} if rng.random() < 0.2 else both
-    term = rng.choice(("n", "n", "id", "k"))
-    if rng.random() < 0.2:
+    term = rng.choice(("n", "s", "id", "k"))
+    if term != "s" and rng.random() < 0.2:
         return {
             "type": rng.choice(("gt", "lt", "not-eq")),
             "term": term,
             "value": rng.randint(0, 120),
         }
-    some = [rng.randint(-50, 600) for _ in range(rng.choice((1, 8, 60)))]
+    some: list[Any] = [rng.randint(-50, 600) for _ in range(rng.choice((1, 8, 60)))]
+    some = [_text(n) for n in some] if term == "s" else some
     found = {"type": rng.choice(("in", "not-in")), "term": term, "values": some}
     return {"type": "not", "child": found} if rng.random() < 0.2 else found
 
