@@ -18,6 +18,14 @@ from bridge.table.slices import SliceBatch
 from bridge.table.snapshot import OwnIndex
 
 
+def any_unknown(batch: SliceBatch) -> bool:
+    """Whether a slice has no logs, and a base file that our index does not know."""
+    unknown = batch.ordinals < 0
+    if batch.merged is not None:
+        unknown &= ~batch.merged
+    return bool(unknown.any())
+
+
 class FormatIndex:
     """What reports ask of an `Index`, and `keep`."""
 
@@ -52,12 +60,13 @@ class FormatIndex:
         """Columns of the predicate of which something is known."""
         return self._own.columns(predicate)
 
-    def concerns(self, batch: SliceBatch, predicate: BoundExpression) -> bool:
-        """Whether something is known of a file that our index does not know."""
-        unknown = batch.ordinals < 0
-        if batch.merged is not None:
-            unknown &= ~batch.merged
-        return bool(unknown.any()) and bool(self.columns(predicate))
+    def ask(self, predicate: BoundExpression) -> None:
+        """Begins to read what is not known yet, so that all indexes are waited for together."""
+        self._own.ask(predicate)
+
+    def concerns(self, predicate: BoundExpression) -> bool:
+        """Whether something is known of files."""
+        return bool(self.columns(predicate))
 
     def keep(
         self, batch: SliceBatch, predicate: BoundExpression, positions: Ordinals | None = None

@@ -162,6 +162,10 @@ class OwnIndex(Protocol):
         """The place of each file among `files`; -1 if it has none."""
         ...
 
+    def ask(self, expression: BoundExpression) -> None:
+        """Begins to read, in other threads, what is not known yet of the expression's columns."""
+        ...
+
     def columns(self, expression: BoundExpression) -> tuple[str, ...]:
         """Columns of the expression of which something is known by now."""
         ...

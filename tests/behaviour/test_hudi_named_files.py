@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,6 +32,7 @@ from bridge.runtime.compose import planner_of, resolve, storage_of
 from bridge.service.indexed_tables import IndexedTables
 from bridge.service.skippable_files import encode_skippable_files
 from bridge.table.hudi.files import base_files, column_bounds
+from bridge.table.hudi.files.base_files import EqualityIndex
 from bridge.table.hudi.files.column_bounds import HudiBounds
 from bridge.table.hudi.files.file_system_view import FileSystemView
 from bridge.table.model import CatalogTable
@@ -267,3 +269,26 @@ def test_of_bloom_filters_no_file_with_logs_is_named(
     (fixture,) = hudi_fixtures(bundle="1.2.0", names=["mor_bloom_filters"])
     alone = {s.base_file for s in fixture.answers().slices if not s.logs}
     assert named(fixture.unpack(tmp_path), "id = 1000") == alone
+
+
+def test_all_indexes_are_read_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each waits until another is read too, so a query waits for all of them as for one."""
+    monkeypatch.setattr(base_files, "PATIENCE", 300.0)
+    begun = {"record_index": threading.Event(), "secondary_index": threading.Event()}
+    attempt = EqualityIndex._attempt
+
+    def together(own: EqualityIndex, column: str) -> object:
+        begun[own.source].set()
+        assert all(each.wait(120) for each in begun.values())
+        return attempt(own, column)
+
+    monkeypatch.setattr(EqualityIndex, "_attempt", together)
+    (fixture,) = hudi_fixtures(bundle="1.2.0", names=["cow_secondary_index"])
+    every = {s.base_file for s in fixture.answers().slices}
+    condition = "id = 'none' AND name = 'none'"
+    assert named(fixture.unpack(tmp_path / "hive"), condition) == every
+    for each in begun.values():
+        each.clear()
+    planner, table = opened(fixture.unpack(tmp_path / "trino"))
+    plan = planner.plan(ScanRequest(table.name, parse_where(condition)[0]))
+    assert sum(map(len, plan.batches())) == 0

@@ -119,8 +119,11 @@ def list_skippable_files(
                 excluded.append((each.name, _files_at(index, left[~keep])))
                 left = left[keep]
         not_used += tuple(failed_indexes(pruner.indexes, argument(table)))
+    stored = keep_decided(predicate, lambda c: not c.partition)
+    for asked in own_indexes:
+        asked.ask(stored)
     for own in (FormatIndex(each, request.semantics) for each in own_indexes):
-        found = own.list_excluded(keep_decided(predicate, lambda c: not c.partition), index)
+        found = own.list_excluded(stored, index)
         named = join_tables([files for _, files in excluded]).paths
         found = found.filter(~pc.is_in(found.paths, named).to_numpy(zero_copy_only=False))
         if len(found):

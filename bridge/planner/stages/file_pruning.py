@@ -18,6 +18,7 @@ from bridge.expression.statistics import Mask
 from bridge.index.kinds.kind import Ordinals
 from bridge.planner.attributes import keep_by_attributes, split_by_source
 from bridge.planner.file_pruner import Index
+from bridge.planner.own_indexes import any_unknown
 from bridge.planner.partitions import PARTITION_COLUMN, partition_residual, split_by_keys
 from bridge.planner.scan_context import ScanContext
 from bridge.table.slices import SliceBatch
@@ -75,8 +76,12 @@ def prune_batch(
         kept = before.filter(_keep(context, before, data, partial(pruner.keep, index=index)))
         if count:
             context.counter(index, data).count(before, kept, started)
+    if not context.own_indexes or not any_unknown(kept):
+        return kept
     for own in context.own_indexes:
-        if not len(kept) or not own.concerns(kept, data):
+        own.ask(data)
+    for own in context.own_indexes:
+        if not any_unknown(kept) or not own.concerns(data):
             continue
         before, started = kept, time.perf_counter()
         kept = before.filter(_keep(context, before, data, own.keep))

@@ -30,6 +30,8 @@ from bridge.table.slices import Int64Array
 T = TypeVar("T")
 PATIENCE = 1.0
 """Seconds that queries wait for an answer since it was asked for; later ones have it."""
+FIRST_DAY = -25567
+"""1900-01-01, before which writers differ about calendars."""
 
 
 class BaseFiles:
@@ -103,7 +105,12 @@ class EqualityIndex(BaseFiles):
         self._kinds = kinds
         self._asked: dict[str, tuple[Future[Values | None], float]] = {}
 
+    def ask(self, expression: BoundExpression) -> None:
+        for reference in _compared(expression):
+            self._ask(reference)
+
     def columns(self, expression: BoundExpression) -> tuple[str, ...]:
+        self.ask(expression)
         known = (r for r in _compared(expression) if self._values(r) is not None)
         return tuple(sorted({r.path[0] for r in known}))
 
@@ -117,13 +124,18 @@ class EqualityIndex(BaseFiles):
                 known = [mask for mask in masks if mask is not None]
                 return np.logical_and.reduce(known) if len(known) == len(masks) else None
             case BoundPredicate(Op.EQ | Op.NULL_SAFE_EQ | Op.IN, reference, values):
-                texts = as_texts(values)
+                texts = as_texts(values, reference.type.kind)
                 held = None if texts is None else self._values(reference)
                 return None if texts is None or held is None else held.never(texts)
         return None
 
     def _values(self, reference: BoundReference) -> Values | None:
-        """What another thread reads once for a column, as far as it is known by now."""
+        """What is known of a column by now."""
+        asked = self._ask(reference)
+        return None if asked is None else answer_until(*asked)
+
+    def _ask(self, reference: BoundReference) -> tuple[Future[Values | None], float] | None:
+        """What another thread reads once for a column, and until when queries wait for it."""
         name = reference.path[0].lower()
         if len(reference.path) != 1 or reference.partition:
             return None
@@ -134,8 +146,7 @@ class EqualityIndex(BaseFiles):
             if column not in self._asked:
                 answer = self._pool.submit(self._attempt, column)
                 self._asked[column] = answer, time.monotonic() + PATIENCE
-            asked = self._asked[column]
-        return answer_until(*asked)
+            return self._asked[column]
 
     def _attempt(self, column: str) -> Values | None:
         try:
@@ -164,8 +175,13 @@ def _compared(expression: BoundExpression) -> Iterator[BoundReference]:
             yield reference
 
 
-def as_texts(values: tuple[Value, ...]) -> list[bytes] | None:
-    """Values as texts; None if Java has no such text, and so no index of Hudi's."""
+def as_texts(values: tuple[Value, ...], kind: Kind) -> list[bytes] | None:
+    """Values as texts, days as numbers; None if Java has no such text, and so no index of Hudi's.
+
+    So it is with days before 1900.
+    """
+    if kind is Kind.DATE and any(isinstance(v, int) and v < FIRST_DAY for v in values):
+        return None
     try:
         return [(v.decode() if isinstance(v, bytes) else str(v)).encode() for v in values]
     except UnicodeDecodeError:

@@ -42,7 +42,13 @@ from bridge.formats.hudi.log_format import BlockType, Header, blocks_in_merge_or
 from bridge.formats.hudi.log_records import deletes_of
 from bridge.kernel.errors import BridgeError, LimitExceeded
 from bridge.kernel.types import DATE, INTEGER_RANGE, Kind, Semantics, Type
-from bridge.table.hudi.files.base_files import PATIENCE, BaseFiles, answer_until, metadata_damage
+from bridge.table.hudi.files.base_files import (
+    FIRST_DAY,
+    PATIENCE,
+    BaseFiles,
+    answer_until,
+    metadata_damage,
+)
 from bridge.table.hudi.files.file_slices import FileSlices
 from bridge.table.hudi.files.file_system_view import FileSystemView
 from bridge.table.hudi.files.metadata_table import (
@@ -89,8 +95,8 @@ _VALUE_TYPES: Mapping[int, str] = {
     12: "DateWrapper",
 }
 """From 1.1 on a record says what its bounds are, and a date has the class of a number."""
-_FIRST_DAY, _LAST_DAY = -25567, 2932896
-"""1900-01-01, before which writers differ about calendars, and 9999-12-31."""
+_LAST_DAY = 2932896
+"""9999-12-31."""
 _TYPE = 3
 _AT_ONCE = 20_000
 """Files whose entries a query waits for, some 20 µs each. Of more, later queries have them."""
@@ -125,7 +131,12 @@ class HudiBounds(BaseFiles):
         self._columns: dict[tuple[str, Type], tuple[Future[ColumnStatistics | None], float]] = {}
         self._names = avro_names(schema)
 
+    def ask(self, expression: BoundExpression) -> None:
+        for reference in references(expression):
+            self._ask(reference)
+
     def columns(self, expression: BoundExpression) -> tuple[str, ...]:
+        self.ask(expression)
         known = (r for r in references(expression) if self.column(r) is not None)
         return tuple(sorted(reference_text(r) for r in known))
 
@@ -134,6 +145,17 @@ class HudiBounds(BaseFiles):
 
     def column(self, reference: BoundReference) -> ColumnStatistics | None:
         """The bounds of a column; None: nothing is known, or not yet."""
+        asked = self._ask(reference)
+        if asked is None:
+            return None
+        read, deadline = asked
+        few = len(self._slices) <= _AT_ONCE
+        return answer_until(read, deadline if few else 0.0)
+
+    def _ask(
+        self, reference: BoundReference
+    ) -> tuple[Future[ColumnStatistics | None], float] | None:
+        """What another thread reads, and until when queries wait for it."""
         kind = reference.type
         name = None if len(reference.path) != 1 else self._names.get(reference.path[0].lower())
         if name is None or kind.kind not in _CLASSES or reference.partition:
@@ -144,9 +166,7 @@ class HudiBounds(BaseFiles):
             if asked is None:
                 read = self._pool.submit(self._column, name, kind)
                 asked = self._columns[key] = read, time.monotonic() + PATIENCE
-        read, deadline = asked
-        few = len(self._slices) <= _AT_ONCE
-        return answer_until(read, deadline if few else 0.0)
+        return asked
 
     def _column(self, name: str, type: Type) -> ColumnStatistics | None:
         try:
@@ -273,7 +293,7 @@ def _converted(record: Mapping[str, Any], type: Type) -> _Pair | None:
     least, greatest = lower[1]["value"], upper[1]["value"]
     if type.kind is Kind.STRING:
         return _texts(least, greatest) if record["nullCount"] == 0 else None
-    first, last = (_FIRST_DAY, _LAST_DAY) if type == DATE else INTEGER_RANGE[type.kind]
+    first, last = (FIRST_DAY, _LAST_DAY) if type == DATE else INTEGER_RANGE[type.kind]
     return (least, greatest) if first <= least <= greatest <= last else None
 
 

@@ -42,6 +42,7 @@ _KINDS = {
     Kind.INTEGER: (Kind.INTEGER, Kind.BIGINT),
     Kind.BIGINT: (Kind.INTEGER, Kind.BIGINT),
     Kind.STRING: (Kind.STRING,),
+    Kind.DATE: (Kind.DATE,),
 }
 """By the type of a column in the table's schema: types of it whose texts the entries are."""
 _DEFINITIONS = ".hoodie/.index_defs/index.json"
