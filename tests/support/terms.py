@@ -67,6 +67,10 @@ class Terms:
         if depth and kind < 0.85:
             truths = [("value", BOOLEAN, rng.random() < 0.5) for _ in range(2)]
             return "if", BOOLEAN, self.condition(depth - 1), truths[0], truths[1]
+        if depth and kind < 0.9:
+            wanted = "value", BOOLEAN, rng.random() < 0.5
+            operation = rng.choice(("identical", "distinct"))
+            return operation, BOOLEAN, self.condition(depth - 1), wanted
         other = self.literal(of) if rng.random() < 0.7 else self.value(of, depth)
         return rng.choice(_COMPARED), BOOLEAN, value, other
 
@@ -374,6 +378,8 @@ def to_hive(node: Node) -> dict[str, Any]:
         args = [{"constant": False, "type": "boolean"}, *args]
         return {"call": "GenericUDFBetween", "type": type, "args": args}
     name = _HIVE_CASTS[of.kind] if operation == "cast" else _HIVE[operation]
+    if operation in ("identical", "distinct") and rest[0][1] == BOOLEAN:  # Hive's IS TRUE
+        name = f"GenericUDFOP{'Not' * (operation == 'distinct')}{args.pop()['constant']}"
     return {"call": name, "type": type, "args": args}
 
 

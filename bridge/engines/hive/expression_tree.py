@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bridge.engines.hive.comparison import NotComparable, Operand, compare
-from bridge.engines.hive.terms import FUNCTIONS, VIRTUAL, WORDS
+from bridge.engines.hive.terms import FUNCTIONS, TRUTH, VIRTUAL, WORDS
 from bridge.engines.hive.types import constant, type_named
 from bridge.engines.terms import condition
 from bridge.engines.translation import (
@@ -50,13 +50,6 @@ _COMPARISONS = {
     "GenericUDFOPNotEqualNS": Op.NULL_SAFE_NE,
 }
 _MIRRORED = {Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE}
-# Whether each function tests for true or false, and whether it is negated.
-_TRUTH = {
-    "GenericUDFOPTrue": (True, False),
-    "GenericUDFOPNotTrue": (True, True),
-    "GenericUDFOPFalse": (False, False),
-    "GenericUDFOPNotFalse": (False, True),
-}
 _CASTS = frozenset(
     {
         "UDFToByte",
@@ -132,7 +125,7 @@ class TreeReader:
                 return self._between(args, negated)
             case "UDFLike" | "GenericUDFLike" if len(args) == 2:
                 return self._like(node, args, negated)
-        if name in _TRUTH and len(args) == 1:
+        if name in TRUTH and len(args) == 1:
             return self._truth(name, args[0], negated)
         if name in _COMPARISONS and len(args) == 2:
             return self._comparison(_COMPARISONS[name], args, negated)
@@ -153,7 +146,7 @@ class TreeReader:
 
     def _truth(self, name: str, node: Any, negated: bool) -> Expression:
         """IS TRUE and its variants, which are never NULL."""
-        wanted, opposite = _TRUTH[name]
+        wanted, opposite = TRUTH[name]
         operand = self._operand(node)
         if operand.type.kind is not Kind.BOOLEAN:
             raise NotTranslatable

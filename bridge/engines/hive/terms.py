@@ -45,6 +45,13 @@ FUNCTIONS = {
 Java maps letters by its locale: hooks write lower and upper as text where it maps ASCII letters
 otherwise.
 """
+TRUTH = {
+    "GenericUDFOPTrue": (True, False),
+    "GenericUDFOPNotTrue": (True, True),
+    "GenericUDFOPFalse": (False, False),
+    "GenericUDFOPNotFalse": (False, True),
+}
+"""Whether each function tests for true or false, and whether it is negated."""
 _OPERATIONS = {
     **FUNCTIONS,
     "GenericUDFOPAnd": "and",
@@ -118,6 +125,10 @@ def _special(name: str, terms: list[Term], type: Type) -> Term | None:
                 (Apply(">=", BOOLEAN, (value, low)), Apply("<=", BOOLEAN, (value, high))),
             )
             return Apply("not", BOOLEAN, (within,)) if inverted.value else within
+        case _ if name in TRUTH and len(terms) == 1 and terms[0].type == BOOLEAN:
+            wanted, negated = TRUTH[name]
+            operation = "distinct" if negated else "identical"
+            return Apply(operation, BOOLEAN, (terms[0], Literal(wanted, BOOLEAN)))
         case "GenericUDFIf" if len(terms) == 3:
             return Apply("if", type, tuple(terms))
         case "GenericUDFWhen" if len(terms) > 1:

@@ -46,11 +46,12 @@ def call(name: str, *args: Any, type: str = "boolean") -> dict[str, Any]:
     return {"call": name, "type": type, "args": list(args)}
 
 
-def left(node: dict[str, Any], statistics: Any = None) -> int:
-    """How many of the thirty files Trino reads."""
+def left(node: dict[str, Any], statistics: Any = None, asking: str = "trino") -> int:
+    """How many of the thirty files an engine reads."""
     document = json.dumps({"version": 1, "expression": node})
-    bound = bind(engine("trino").translate(document).expression, COLUMNS, [], TRINO)
-    return int((~prune(bound, statistics or Statistics(DATA), TRINO).never).sum())
+    one = engine(asking)
+    bound = bind(one.translate(document).expression, COLUMNS, [], one.semantics)
+    return int((~prune(bound, statistics or Statistics(DATA), one.semantics).never).sum())
 
 
 TEXT = call("$cast", col("day"), type="varchar")
@@ -117,6 +118,17 @@ CASES = {
 def test_constant_files_decide(name: str) -> None:
     node, files = CASES[name]
     assert left(node) == files
+
+
+@pytest.mark.parametrize(
+    ("test", "files"),
+    [("True", 24), ("NotTrue", 6), ("False", 6), ("NotFalse", 24)],
+)
+def test_hive_asks_whether_a_condition_is_true(test: str, files: int) -> None:
+    """As it spells ``CASE WHEN day > 5 THEN 1 ELSE 0 END = 0``."""
+    after = call("GenericUDFOPGreaterThan", col("day", "int"), lit(5, "int"))
+    node = call(f"GenericUDFOP{test}", after)
+    assert left(node, asking="hive") == files
 
 
 @pytest.mark.rule("2")
