@@ -21,6 +21,7 @@ from prometheus_client import REGISTRY, CollectorRegistry, start_http_server
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from bridge.app.iceberg_door import RunningDoor, listen, open_door
+from bridge.indexing.table import refresh_written
 from bridge.kernel.config import Config
 from bridge.kernel.errors import BridgeError, InvalidConfiguration, PlannerUnavailable, PortInUse
 from bridge.kernel.threads import Threads
@@ -35,6 +36,7 @@ from bridge.runtime.compose import (
 from bridge.service.handler import PlannerHandler
 from bridge.service.server import PlannerServer, check_loopback
 
+log = logging.getLogger(__name__)
 Say = Callable[[str], None]
 _GRACE = 10.0
 _MOST_PROCESSES = 4
@@ -98,6 +100,7 @@ class RunningService:
             split_settings(config),
             max_plans=config.integer("service.max_plans"),
             processes=() if place is None else place.processes,
+            refresh=lambda table, names: refresh_written(config, str(table), names, say=log.info),
         )
         self.door: RunningDoor | None = None
         if config.integer("service.http_port"):

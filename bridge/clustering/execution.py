@@ -31,8 +31,8 @@ from bridge.clustering.rewriting.rewrite import (
 from bridge.clustering.rewriting.shuffle import Room
 from bridge.clustering.timeline import Timeline, no_plan, order_of
 from bridge.formats.parquet.bloom_types import stored_types
-from bridge.index.building.build import write_entries
 from bridge.index.building.collect import Collector, Reading
+from bridge.index.building.draft import write_entries
 from bridge.index.building.listed import Listed
 from bridge.index.generations.manifest import Manifest, Shard
 from bridge.index.generations.replacements import (

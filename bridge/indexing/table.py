@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from bridge.formats.registry import indexed_formats, spell_formats
 from bridge.index.building.alter_index import change_settings, drop_index
-from bridge.index.building.build import BuildReport, build_index
+from bridge.index.building.build import BuildReport, build_index, refresh_partitions
 from bridge.index.building.collect import Beside, Collector, FileTask, Reading, ThreadCollector
 from bridge.index.generations.entries import live_entries
 from bridge.index.generations.manifest import Manifest
@@ -33,6 +33,7 @@ from bridge.runtime.spark_log_filter import filter_spark_log
 from bridge.runtime.table_snapshot import table_files
 from bridge.storage.port import Storage
 from bridge.table.model import Catalog, CatalogTable
+from bridge.table.registry import DIRECTORY
 from bridge.table.segments.format import NAME as SEGMENTS
 from bridge.table.segments.format import segment_table
 from bridge.table.segments.log import SegmentLog
@@ -126,6 +127,32 @@ def index_table(
                 files_per_commit=FILES_PER_COMMIT,
             )
     return report_build(report, str(found.name), say)
+
+
+def refresh_written(config: Config, table: str, names: Collection[str], *, say: Say) -> None:
+    """Refreshes an index after some partitions were written. A table without an index gets none.
+
+    Args:
+        names: the partitions; none: the whole table.
+
+    Errors:
+        IndexCorrupt: the index must be rebuilt first.
+        TableNotFound, UnsupportedTable, IndexConflict, StorageFull, StorageFailure.
+    """
+    with open_indexed_table(config, table) as (storage, catalog, found, store):
+        if found.table_format != DIRECTORY or store.latest() is None:
+            return
+        if not names:
+            index_table(
+                config, table, local=True, progress=lambda _, __: None, say=say, check=False
+            )
+            return
+        with (
+            table_files(config, storage, catalog, found, refuse=False, among=names) as list_files,
+            collector_of(config, storage, local=True, spark=None) as collector,
+        ):
+            report = refresh_partitions(found, names, list_files, store, collector=collector)
+    report_build(report, str(found.name), say)
 
 
 def report_build(report: BuildReport, table: str, say: Say) -> dict[str, Any]:

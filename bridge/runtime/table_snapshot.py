@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 from bridge.index.building.listed import Listed, ListFiles, list_snapshot
@@ -18,12 +18,18 @@ from bridge.table.snapshot import TableContext
 
 @contextmanager
 def table_files(
-    config: Config, storage: Storage, catalog: Catalog, table: CatalogTable, *, refuse: bool = True
+    config: Config,
+    storage: Storage,
+    catalog: Catalog,
+    table: CatalogTable,
+    *,
+    refuse: bool = True,
+    among: Collection[str] | None = None,
 ) -> Iterator[ListFiles]:
     """Opens the newest snapshot at each call; partitions without a directory count as empty.
 
     Args:
-        refuse: as for `list_snapshot`.
+        refuse, among: as for `list_snapshot`.
 
     Errors (of each call): MetastoreUnavailable, StorageFailure and others.
     """
@@ -34,7 +40,8 @@ def table_files(
     context = TableContext(storage, catalog, lister, None, lambda _: None, Live(), True)
 
     def files() -> Listed:
-        return list_snapshot(table_format(table).snapshot(table, NEWEST, context), refuse=refuse)
+        snapshot = table_format(table).snapshot(table, NEWEST, context)
+        return list_snapshot(snapshot, refuse=refuse, among=among)
 
     try:
         yield files

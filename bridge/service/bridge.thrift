@@ -202,5 +202,8 @@ service Planner {
   SystemPage next_rows(1: string handle, 2: i64 token, 3: i32 max_rows) throws (1: BridgeFailure failure),
   SkippableFiles list_skippable_files(1: PlanRequest request) throws (1: BridgeFailure failure),
   /* "schema.table" each; a table that is not decided soon is named as undecided */
-  IndexedTables list_indexed_tables(1: list<string> tables, 2: i32 protocol = 1) throws (1: BridgeFailure failure)
+  IndexedTables list_indexed_tables(1: list<string> tables, 2: i32 protocol = 1) throws (1: BridgeFailure failure),
+  /* Partitions were written: their entries are brought up to date in the background, if the table has an index. Names as the
+   * metastore spells them, "" of a table without partitions; none at all: the whole table. */
+  void refresh_index(1: string schema_name, 2: string table_name, 3: list<string> partitions, 4: i32 protocol = 1) throws (1: BridgeFailure failure)
 }

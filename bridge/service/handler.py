@@ -47,6 +47,7 @@ from bridge.service.fair_lock import FairLock
 from bridge.service.indexed_tables import IndexedTables
 from bridge.service.plan_log import plan_ended, plan_opened, selection_made
 from bridge.service.plans import Opened, OpenPlans
+from bridge.service.refreshes import Refresh, Refreshes
 from bridge.service.row_filter import encode_row_filter
 from bridge.service.skippable_files import MAX_BYTES, encode_skippable_files
 from bridge.service.statistics import Estimates
@@ -137,6 +138,7 @@ class PlannerHandler:
         endpoint: host:port at which clients reach this very process.
         processes: endpoints of all processes behind the shared address; this one's by default.
         settings: default split settings.
+        refresh: refreshes the index of some partitions of a table, or of all without one.
     """
 
     def __init__(
@@ -148,6 +150,7 @@ class PlannerHandler:
         plan_ttl: float = 600.0,
         max_plans: int = 1000,
         processes: Sequence[str] = (),
+        refresh: Refresh | None = None,
     ) -> None:
         self._planner = planner
         self._endpoint = endpoint
@@ -167,6 +170,7 @@ class PlannerHandler:
         self._hooks = Threads(_HOOKS, "indexed")
         self._indexed = IndexedTables(self._hooks, planner)
         self._turns = FairLock()
+        self._refreshes = Refreshes(refresh)
 
     @property
     def admission(self) -> Admission:
@@ -348,6 +352,7 @@ class PlannerHandler:
         self._answers.close()
         self._ahead.close()
         self._hooks.close()
+        self._refreshes.close()
         self._planner.lister.close()
 
     @_answers_failures
@@ -379,6 +384,13 @@ class PlannerHandler:
     def list_indexed_tables(self, tables: list[str], protocol: int) -> ttypes.IndexedTables:
         check_protocol(protocol)
         return self._indexed.among(tables)
+
+    @_answers_failures
+    def refresh_index(
+        self, schema_name: str, table_name: str, partitions: list[str], protocol: int
+    ) -> None:
+        check_protocol(protocol)
+        self._refreshes.add(_name(schema_name, table_name), partitions)
 
     def _open(self, request: ttypes.PlanRequest, asking: Engine) -> SplitSource:
         settings = self._split_settings(dict(request.options or {}))

@@ -6,18 +6,44 @@ A native handle prints as ``schema.table``, Hive's as ``schema:table``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bridge.index.generations.entries import live_entries
+from bridge.indexing.table import open_indexed_table
+from bridge.kernel.config import Config
 from bridge.servers.planner import start_planner
 from bridge.servers.process import LOOPBACK, Server, choose_port
 from bridge.trino.server import TrinoSpec, start_trino
 from tests.engines.stack import LIGHT_JVM, ask
 from tests.support.built import built_plugin
 from tests.support.servers.stock_trino import stock_plugins
+
+LONGEST = 300.0
+"""Seconds; a loaded machine needs a few."""
+
+
+def wait_for(told: Callable[[], bool], what: str) -> None:
+    """Waits until something holds that a background thread brings about."""
+    until = time.monotonic() + LONGEST
+    while not told():
+        assert time.monotonic() < until, what
+        time.sleep(0.2)
+
+
+def indexed_files(config: Config, table: str) -> set[str]:
+    """The files that a table's index vouches for."""
+    with open_indexed_table(config, table) as (_, _, _, store):
+        manifest = store.latest()
+        if manifest is None:
+            return set()
+        entries = live_entries(manifest, store)
+        trusted = entries.flags("trusted").tolist()
+        return {p for p, known in zip(entries.paths.to_pylist(), trusted, strict=True) if known}
 
 
 @dataclass(slots=True)
@@ -74,14 +100,20 @@ class Catalogs:
 
 @contextmanager
 def running_catalogs(
-    metastore_uri: str, directory: Path, mutants: Mapping[str, Path] | None = None
+    metastore_uri: str,
+    directory: Path,
+    mutants: Mapping[str, Path] | None = None,
+    properties: Mapping[str, str] | None = None,
+    stock: tuple[str, ...] = ("hive",),
 ) -> Iterator[Catalogs]:
     """
     Args:
         mutants: more plugins by the name of their connector; each has a catalog of that name.
+        properties: of the server.
+        stock: Trino's own plugins that it has.
     """
     mutants = mutants or {}
-    plugins = stock_plugins("hive")
+    plugins = stock_plugins(*stock)
     server = plugins["hive"].parents[1]
     port = choose_port(0, "planner")
     shared = {
@@ -109,6 +141,7 @@ def running_catalogs(
             **mutants,
         },
         port=0,
+        properties=properties or {},
         jvm_options=LIGHT_JVM,
     )
     running = Catalogs(metastore_uri, directory, port, front, spec)

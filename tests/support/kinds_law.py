@@ -34,7 +34,7 @@ from bridge.expression.nodes import (
     Unknown,
 )
 from bridge.expression.prune import prune
-from bridge.index.building.build import SettingsChange
+from bridge.index.building.draft import SettingsChange
 from bridge.index.kinds import evaluate_indexes
 from bridge.index.kinds.definition import column_text
 from bridge.index.kinds.opened import OpenedKind

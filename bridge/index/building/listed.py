@@ -8,7 +8,7 @@ NUL, which no partition name contains.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
@@ -88,7 +88,9 @@ ListFiles = Callable[[], Listed]
 """Lists the current files of a table; called again when another builder has committed first."""
 
 
-def list_snapshot(snapshot: Snapshot, *, refuse: bool = True) -> Listed:
+def list_snapshot(
+    snapshot: Snapshot, *, refuse: bool = True, among: Collection[str] | None = None
+) -> Listed:
     """The files of a snapshot that can be indexed, each once, with all owners.
 
     Those are base files, and logs whose format has a name (`ReaderSpec.log`).
@@ -97,6 +99,7 @@ def list_snapshot(snapshot: Snapshot, *, refuse: bool = True) -> Listed:
         refuse: False lists the others where some partitions lie in places that have no URI, hold a
             file that has none, or lie where storage fails: in another store, or a few in the
             table's own.
+        among: names of the partitions to list; None: all.
 
     Errors: those of the snapshot's methods.
     """
@@ -108,7 +111,7 @@ def list_snapshot(snapshot: Snapshot, *, refuse: bool = True) -> Listed:
     recipe: list[npt.NDArray[np.int32]] = []
     recipes: dict[Recipe | None, int] = {None: -1}
     columns = snapshot.table.columns
-    every = snapshot.partition_names()
+    every = snapshot.partition_names() if among is None else sorted(among)
     search = _Search(snapshot)
     found = search.slices(every, refuse)
     refused = search.refused

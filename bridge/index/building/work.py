@@ -161,11 +161,24 @@ class Steps:
     _total: int = 0
 
     def next(
-        self, missing: npt.NDArray[np.int64], work: Work, *, whole: bool
+        self,
+        missing: npt.NDArray[np.int64],
+        modified: npt.NDArray[np.int64],
+        work: Work,
+        *,
+        whole: bool,
     ) -> npt.NDArray[np.int64]:
+        """The files to read before the next commit: those written last, which no index had yet.
+
+        Args:
+            modified: when each listed file was written.
+        """
         self._before = work.read
         self._total = self._before + len(missing)
-        return missing if whole or not self.size else missing[: self.size]
+        if whole or not self.size or len(missing) <= self.size:
+            return missing
+        newest = np.argsort(modified[missing], kind="stable")[-self.size :]
+        return missing[np.sort(newest)]
 
     def tick(self, done: int, _: int) -> None:
         if self.progress is not None:

@@ -151,6 +151,17 @@ class Iface(object):
         """
         pass
 
+    def refresh_index(self, schema_name, table_name, partitions, protocol):
+        """
+        Parameters:
+         - schema_name
+         - table_name
+         - partitions
+         - protocol
+
+        """
+        pass
+
 
 class Client(Iface):
     def __init__(self, iprot, oprot=None):
@@ -689,6 +700,44 @@ class Client(Iface):
             raise result.failure
         raise TApplicationException(TApplicationException.MISSING_RESULT, "list_indexed_tables failed: unknown result")
 
+    def refresh_index(self, schema_name, table_name, partitions, protocol):
+        """
+        Parameters:
+         - schema_name
+         - table_name
+         - partitions
+         - protocol
+
+        """
+        self.send_refresh_index(schema_name, table_name, partitions, protocol)
+        self.recv_refresh_index()
+
+    def send_refresh_index(self, schema_name, table_name, partitions, protocol):
+        self._oprot.writeMessageBegin('refresh_index', TMessageType.CALL, self._seqid)
+        args = refresh_index_args()
+        args.schema_name = schema_name
+        args.table_name = table_name
+        args.partitions = partitions
+        args.protocol = protocol
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_refresh_index(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = refresh_index_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.failure is not None:
+            raise result.failure
+        return
+
 
 class Processor(Iface, TProcessor):
     def __init__(self, handler):
@@ -709,6 +758,7 @@ class Processor(Iface, TProcessor):
         self._processMap["next_rows"] = Processor.process_next_rows
         self._processMap["list_skippable_files"] = Processor.process_list_skippable_files
         self._processMap["list_indexed_tables"] = Processor.process_list_indexed_tables
+        self._processMap["refresh_index"] = Processor.process_refresh_index
         self._on_message_begin = None
 
     def on_message_begin(self, func):
@@ -1118,6 +1168,32 @@ class Processor(Iface, TProcessor):
         oprot.writeMessageEnd()
         oprot.trans.flush()
 
+    def process_refresh_index(self, seqid, iprot, oprot):
+        args = refresh_index_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = refresh_index_result()
+        try:
+            self._handler.refresh_index(args.schema_name, args.table_name, args.partitions, args.protocol)
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except BridgeFailure as failure:
+            msg_type = TMessageType.REPLY
+            result.failure = failure
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("refresh_index", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
 # HELPER FUNCTIONS AND STRUCTURES
 
 
@@ -1350,10 +1426,10 @@ class list_schemas_result(object):
             if fid == 0:
                 if ftype == TType.LIST:
                     self.success = []
-                    (_etype165, _size162) = iprot.readListBegin()
-                    for _i166 in range(_size162):
-                        _elem167 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.success.append(_elem167)
+                    (_etype174, _size171) = iprot.readListBegin()
+                    for _i175 in range(_size171):
+                        _elem176 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.success.append(_elem176)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1376,8 +1452,8 @@ class list_schemas_result(object):
         if self.success is not None:
             oprot.writeFieldBegin('success', TType.LIST, 0)
             oprot.writeListBegin(TType.STRING, len(self.success))
-            for iter168 in self.success:
-                oprot.writeString(iter168.encode('utf-8') if sys.version_info[0] == 2 else iter168)
+            for iter177 in self.success:
+                oprot.writeString(iter177.encode('utf-8') if sys.version_info[0] == 2 else iter177)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.failure is not None:
@@ -1530,10 +1606,10 @@ class list_tables_result(object):
             if fid == 0:
                 if ftype == TType.LIST:
                     self.success = []
-                    (_etype172, _size169) = iprot.readListBegin()
-                    for _i173 in range(_size169):
-                        _elem174 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.success.append(_elem174)
+                    (_etype181, _size178) = iprot.readListBegin()
+                    for _i182 in range(_size178):
+                        _elem183 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.success.append(_elem183)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1556,8 +1632,8 @@ class list_tables_result(object):
         if self.success is not None:
             oprot.writeFieldBegin('success', TType.LIST, 0)
             oprot.writeListBegin(TType.STRING, len(self.success))
-            for iter175 in self.success:
-                oprot.writeString(iter175.encode('utf-8') if sys.version_info[0] == 2 else iter175)
+            for iter184 in self.success:
+                oprot.writeString(iter184.encode('utf-8') if sys.version_info[0] == 2 else iter184)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.failure is not None:
@@ -1710,10 +1786,10 @@ class list_views_result(object):
             if fid == 0:
                 if ftype == TType.LIST:
                     self.success = []
-                    (_etype179, _size176) = iprot.readListBegin()
-                    for _i180 in range(_size176):
-                        _elem181 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.success.append(_elem181)
+                    (_etype188, _size185) = iprot.readListBegin()
+                    for _i189 in range(_size185):
+                        _elem190 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.success.append(_elem190)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1736,8 +1812,8 @@ class list_views_result(object):
         if self.success is not None:
             oprot.writeFieldBegin('success', TType.LIST, 0)
             oprot.writeListBegin(TType.STRING, len(self.success))
-            for iter182 in self.success:
-                oprot.writeString(iter182.encode('utf-8') if sys.version_info[0] == 2 else iter182)
+            for iter191 in self.success:
+                oprot.writeString(iter191.encode('utf-8') if sys.version_info[0] == 2 else iter191)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.failure is not None:
@@ -3553,10 +3629,10 @@ class list_indexed_tables_args(object):
             if fid == 1:
                 if ftype == TType.LIST:
                     self.tables = []
-                    (_etype186, _size183) = iprot.readListBegin()
-                    for _i187 in range(_size183):
-                        _elem188 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.tables.append(_elem188)
+                    (_etype195, _size192) = iprot.readListBegin()
+                    for _i196 in range(_size192):
+                        _elem197 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.tables.append(_elem197)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -3578,8 +3654,8 @@ class list_indexed_tables_args(object):
         if self.tables is not None:
             oprot.writeFieldBegin('tables', TType.LIST, 1)
             oprot.writeListBegin(TType.STRING, len(self.tables))
-            for iter189 in self.tables:
-                oprot.writeString(iter189.encode('utf-8') if sys.version_info[0] == 2 else iter189)
+            for iter198 in self.tables:
+                oprot.writeString(iter198.encode('utf-8') if sys.version_info[0] == 2 else iter198)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.protocol is not None:
@@ -3700,6 +3776,200 @@ class list_indexed_tables_result(object):
 all_structs.append(list_indexed_tables_result)
 list_indexed_tables_result.thrift_spec = (
     (0, TType.STRUCT, 'success', [IndexedTables, None], None, ),  # 0
+    (1, TType.STRUCT, 'failure', [BridgeFailure, None], None, ),  # 1
+)
+
+
+class refresh_index_args(object):
+    """
+    Attributes:
+     - schema_name
+     - table_name
+     - partitions
+     - protocol
+
+    """
+
+    __slots__ = (
+        'schema_name',
+        'table_name',
+        'partitions',
+        'protocol',
+    )
+
+
+    def __init__(self, schema_name=None, table_name=None, partitions=None, protocol=1,):
+        self.schema_name = schema_name
+        self.table_name = table_name
+        self.partitions = partitions
+        self.protocol = protocol
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.schema_name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRING:
+                    self.table_name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.LIST:
+                    self.partitions = []
+                    (_etype202, _size199) = iprot.readListBegin()
+                    for _i203 in range(_size199):
+                        _elem204 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.partitions.append(_elem204)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.I32:
+                    self.protocol = iprot.readI32()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('refresh_index_args')
+        if self.schema_name is not None:
+            oprot.writeFieldBegin('schema_name', TType.STRING, 1)
+            oprot.writeString(self.schema_name.encode('utf-8') if sys.version_info[0] == 2 else self.schema_name)
+            oprot.writeFieldEnd()
+        if self.table_name is not None:
+            oprot.writeFieldBegin('table_name', TType.STRING, 2)
+            oprot.writeString(self.table_name.encode('utf-8') if sys.version_info[0] == 2 else self.table_name)
+            oprot.writeFieldEnd()
+        if self.partitions is not None:
+            oprot.writeFieldBegin('partitions', TType.LIST, 3)
+            oprot.writeListBegin(TType.STRING, len(self.partitions))
+            for iter205 in self.partitions:
+                oprot.writeString(iter205.encode('utf-8') if sys.version_info[0] == 2 else iter205)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.protocol is not None:
+            oprot.writeFieldBegin('protocol', TType.I32, 4)
+            oprot.writeI32(self.protocol)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(refresh_index_args)
+refresh_index_args.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'schema_name', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'table_name', 'UTF8', None, ),  # 2
+    (3, TType.LIST, 'partitions', (TType.STRING, 'UTF8', False), None, ),  # 3
+    (4, TType.I32, 'protocol', None, 1, ),  # 4
+)
+
+
+class refresh_index_result(object):
+    """
+    Attributes:
+     - failure
+
+    """
+
+    __slots__ = (
+        'failure',
+    )
+
+
+    def __init__(self, failure=None,):
+        self.failure = failure
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRUCT:
+                    self.failure = BridgeFailure()
+                    self.failure.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('refresh_index_result')
+        if self.failure is not None:
+            oprot.writeFieldBegin('failure', TType.STRUCT, 1)
+            self.failure.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(refresh_index_result)
+refresh_index_result.thrift_spec = (
+    None,  # 0
     (1, TType.STRUCT, 'failure', [BridgeFailure, None], None, ),  # 1
 )
 fix_spec(all_structs)

@@ -393,7 +393,7 @@ def test_21_a_cleaning_that_meets_a_long_build_costs_no_committed_shard(
     assert kept(lake, 25) == ["f002"]
 
     fill(lake, 1, start=3)
-    monkeypatch.setattr("bridge.index.building.build._CHECKED_AFTER", -1.0)
+    monkeypatch.setattr("bridge.index.building.draft._CHECKED_AFTER", -1.0)
     begun: list[int] = []
     lacks = IndexStore.lacks
 

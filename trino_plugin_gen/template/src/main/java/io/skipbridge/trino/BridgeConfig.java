@@ -110,7 +110,7 @@ public record BridgeConfig(
         return ours.or(() -> theirs);
     }
 
-    static boolean bool(String name, String value)
+    public static boolean bool(String name, String value)
     {
         return switch (value.strip()) {
             case "true" -> true;

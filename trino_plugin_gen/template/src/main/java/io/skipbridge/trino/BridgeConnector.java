@@ -74,6 +74,16 @@ public class BridgeConnector
         return transaction;
     }
 
+    /** Asks a planner to bring the index up to date after a write. */
+    public void refreshIndex(SchemaTableName table, List<String> partitions)
+    {
+        // all requests about a table to one process, which joins those that wait
+        planners.call(table.toString(), client -> {
+            client.refreshIndex(table.getSchemaName(), table.getTableName(), partitions);
+            return null;
+        });
+    }
+
     @Override
     public BridgeMetadata getMetadata(ConnectorSession session, ConnectorTransactionHandle transaction)
     {

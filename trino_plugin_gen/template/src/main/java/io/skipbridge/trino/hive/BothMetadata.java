@@ -65,10 +65,11 @@ public final class BothMetadata
     private final ConnectorMetadata hive;
     private final HiveTables tables;
     private final Set<SchemaTableName> changed;
+    private final WrittenPartitions written;
     private final Set<SchemaTableName> executed = ConcurrentHashMap.newKeySet();
     private volatile Optional<String> away = Optional.empty();
 
-    private BothMetadata(String catalog, HiveSettings settings, BridgeMetadata bridge, ConnectorMetadata hive, Set<SchemaTableName> changed)
+    private BothMetadata(String catalog, HiveSettings settings, BridgeMetadata bridge, ConnectorMetadata hive, Set<SchemaTableName> changed, WrittenPartitions written)
     {
         this.catalog = catalog;
         this.settings = settings;
@@ -76,15 +77,20 @@ public final class BothMetadata
         this.hive = hive;
         this.tables = new HiveTables(hive);
         this.changed = changed;
+        this.written = written;
     }
 
-    /** @param changed takes the tables that the transaction changes */
-    static ConnectorMetadata create(String catalog, HiveSettings settings, BridgeMetadata bridge, ConnectorMetadata hive, Set<SchemaTableName> changed)
+    /**
+     * @param changed takes the tables that the transaction changes
+     * @param written takes the partitions that it writes
+     */
+    static ConnectorMetadata create(
+            String catalog, HiveSettings settings, BridgeMetadata bridge, ConnectorMetadata hive, Set<SchemaTableName> changed, WrittenPartitions written)
     {
         return (ConnectorMetadata) Proxy.newProxyInstance(
                 BothMetadata.class.getClassLoader(),
                 new Class<?>[] {ConnectorMetadata.class},
-                new BothMetadata(catalog, settings, bridge, hive, changed));
+                new BothMetadata(catalog, settings, bridge, hive, changed, written));
     }
 
     private static Map<Method, Method> own()
@@ -120,6 +126,7 @@ public final class BothMetadata
             }
             Object[] given = arguments == null ? new Object[0] : arguments;
             Object answer = answer(method, given);
+            written.note(method.getName(), given);
             return given.length > 1 && given[1] instanceof HiveReadTable table ? table.keepReason(answer) : answer;
         }
         catch (InvocationTargetException e) {

@@ -50,7 +50,11 @@ public final class HiveCatalog
     private final Connector hive;
     private final List<PropertyMetadata<?>> sessionProperties;
     private final RecentChanges recent = new RecentChanges(System::nanoTime);
-    private final Map<ConnectorTransactionHandle, Set<SchemaTableName>> changes = new ConcurrentHashMap<>();
+    private final Map<ConnectorTransactionHandle, Changes> changes = new ConcurrentHashMap<>();
+    private final RefreshRequests refreshes;
+
+    /** What a transaction changes. */
+    private record Changes(Set<SchemaTableName> tables, WrittenPartitions written) {}
 
     private HiveCatalog(String catalog, HiveSettings settings, BridgeConnector bridge, Connector hive)
     {
@@ -58,6 +62,7 @@ public final class HiveCatalog
         this.settings = settings;
         this.bridge = bridge;
         this.hive = hive;
+        this.refreshes = new RefreshRequests(catalog, bridge::refreshIndex);
         this.sessionProperties = merge(hive.getSessionProperties(), bridge.getSessionProperties(), settings.sessionProperties());
     }
 
@@ -66,7 +71,7 @@ public final class HiveCatalog
     {
         HiveSettings settings = HiveSettings.parse(properties);
         Map<String, String> own = new HashMap<>(properties);
-        own.keySet().removeIf(name -> !BridgeConfig.reads(name) || name.equals(HiveSettings.ON_PLANNER_FAILURE) || name.startsWith("fs.cache."));
+        own.keySet().removeIf(name -> !BridgeConfig.reads(name) || HiveSettings.NAMES.contains(name) || name.startsWith("fs.cache."));
         Map<String, String> hives = new HashMap<>();
         properties.forEach((name, value) -> {
             if (name.startsWith("skipbridge.parquet.") || name.startsWith("skipbridge.orc.")) {
@@ -108,24 +113,29 @@ public final class HiveCatalog
     public ConnectorTransactionHandle beginTransaction(IsolationLevel isolationLevel, boolean readOnly, boolean autoCommit)
     {
         ConnectorTransactionHandle transaction = bridge.begin(hive.beginTransaction(isolationLevel, readOnly, autoCommit), recent::age);
-        changes.put(transaction, ConcurrentHashMap.newKeySet());
+        changes.put(transaction, new Changes(ConcurrentHashMap.newKeySet(), new WrittenPartitions()));
         return transaction;
     }
 
     @Override
     public ConnectorMetadata getMetadata(ConnectorSession session, ConnectorTransactionHandle transaction)
     {
-        return BothMetadata.create(catalog, settings, bridge.getMetadata(session, transaction), hive.getMetadata(session, transaction), changes.get(transaction));
+        Changes own = changes.get(transaction);
+        return BothMetadata.create(catalog, settings, bridge.getMetadata(session, transaction), hive.getMetadata(session, transaction), own.tables(), own.written());
     }
 
     @Override
     public void commit(ConnectorTransactionHandle transaction)
     {
+        WrittenPartitions written = changes.get(transaction).written();
         try {
             hive.commit(transaction);
         }
         finally {
             end(transaction);
+        }
+        if (settings.refreshAfterWrite() && settings.elsewhere().isEmpty()) {
+            written.partitions().forEach(refreshes::add);
         }
     }
 
@@ -144,7 +154,7 @@ public final class HiveCatalog
     private void end(ConnectorTransactionHandle transaction)
     {
         bridge.commit(transaction);
-        changes.remove(transaction).forEach(recent::add);
+        changes.remove(transaction).tables().forEach(recent::add);
     }
 
     @Override
@@ -252,6 +262,7 @@ public final class HiveCatalog
     @Override
     public void shutdown()
     {
+        refreshes.close();
         try {
             hive.shutdown();
         }

@@ -10,6 +10,7 @@ import java.util.Optional;
 import java.util.TimeZone;
 import java.util.TreeMap;
 
+import static io.skipbridge.trino.BridgeConfig.bool;
 import static io.skipbridge.trino.BridgeErrorCode.INVALID_CONFIGURATION;
 import static io.trino.spi.session.PropertyMetadata.booleanProperty;
 import static io.trino.spi.session.PropertyMetadata.stringProperty;
@@ -20,11 +21,15 @@ import static io.trino.spi.session.PropertyMetadata.stringProperty;
  * @param elsewhere why the planner's tables are not the catalog's; empty: they are
  * @param never why no table that Hive reads is read natively; empty: tables are
  * @param onPlannerFailure {@code fail} or {@code hive}
+ * @param refreshAfterWrite whether the planner is asked to refresh the index of what was written
  * @param orcByName how the native reader finds the columns of ORC
  */
-record HiveSettings(Optional<String> elsewhere, Optional<String> never, String onPlannerFailure, boolean orcByName)
+record HiveSettings(Optional<String> elsewhere, Optional<String> never, String onPlannerFailure, boolean refreshAfterWrite, boolean orcByName)
 {
     static final String ON_PLANNER_FAILURE = "skipbridge.on-planner-failure";
+    static final String REFRESH_AFTER_WRITE = "skipbridge.refresh-after-write";
+    /** Properties of a full catalog alone. */
+    static final List<String> NAMES = List.of(ON_PLANNER_FAILURE, REFRESH_AFTER_WRITE);
     private static final String NATIVE_READS = "native_reads";
     private static final String SESSION_ON_PLANNER_FAILURE = "on_planner_failure";
     /** Properties under which the planner asks another metastore, or as another user, unless they have this value. */
@@ -48,6 +53,7 @@ record HiveSettings(Optional<String> elsewhere, Optional<String> never, String o
                 elsewhere,
                 elsewhere.or(() -> other(SAME_ROWS, properties)).or(() -> otherZone(properties)),
                 failure(ON_PLANNER_FAILURE, properties.getOrDefault(ON_PLANNER_FAILURE, "fail").strip()),
+                bool(REFRESH_AFTER_WRITE, properties.getOrDefault(REFRESH_AFTER_WRITE, "false")),
                 Boolean.parseBoolean(properties.getOrDefault("hive.orc.use-column-names", properties.getOrDefault("skipbridge.orc.use-column-names", "false")).strip()));
     }
 

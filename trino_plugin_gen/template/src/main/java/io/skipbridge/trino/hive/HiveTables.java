@@ -17,12 +17,9 @@ import io.trino.spi.connector.SchemaTableName;
 import io.trino.spi.connector.TableNotFoundException;
 import io.trino.spi.predicate.TupleDomain;
 
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.Set;
-import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 import static io.skipbridge.trino.BridgeErrorCode.OPERATION_BLOCKED;
@@ -88,25 +85,10 @@ final class HiveTables
     /** Hive's own answer to a filter, for a scan that keeps its native columns. */
     Optional<ConstraintApplicationResult<ConnectorTableHandle>> filter(ConnectorSession session, HiveTableHandle table, Constraint constraint)
     {
-        Map<ColumnHandle, ColumnHandle> natives = new HashMap<>();
-        constraint.getSummary().getDomains().orElse(Map.of()).keySet().forEach(column -> natives.put(column(table, column), column));
-        constraint.getPredicateColumns().orElse(Set.of()).forEach(column -> natives.put(column(table, column), column));
-        TupleDomain<ColumnHandle> summary = constraint.getSummary().transformKeys(column -> column(table, column));
-        Map<String, ColumnHandle> assignments = new HashMap<>(constraint.getAssignments());
-        assignments.replaceAll((_, column) -> column(table, column));
-        Constraint converted = constraint.predicate()
-                .map(predicate -> new Constraint(
-                        summary,
-                        constraint.getExpression(),
-                        assignments,
-                        values -> predicate.test(values.entrySet().stream()
-                                .filter(value -> natives.containsKey(value.getKey()))
-                                .collect(Collectors.toMap(value -> natives.get(value.getKey()), Map.Entry::getValue))),
-                        constraint.getPredicateColumns().orElseThrow().stream().map(column -> column(table, column)).collect(Collectors.toSet())))
-                .orElseGet(() -> new Constraint(summary, constraint.getExpression(), assignments));
-        return hive.applyFilter(session, table, converted).map(result -> new ConstraintApplicationResult<>(
+        HiveConstraint converted = HiveConstraint.of(table, constraint);
+        return hive.applyFilter(session, table, converted.constraint()).map(result -> new ConstraintApplicationResult<>(
                 result.getHandle(),
-                result.getRemainingFilter().transformKeys(column -> requireNonNull(natives.get(column), "column is unknown")),
+                result.getRemainingFilter().transformKeys(column -> requireNonNull(converted.natives().get(column), "column is unknown")),
                 result.getRemainingExpression().orElseGet(constraint::getExpression),
                 result.isPrecalculateStatistics()));
     }

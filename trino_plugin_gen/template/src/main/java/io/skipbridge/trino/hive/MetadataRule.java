@@ -30,11 +30,14 @@ enum MetadataRule
                 "applyJoin", "dropSchema");
         put(READ, "applyAggregation", "applyLimit", "applyPartitioning", "applySample", "applyTableScanRedirect", "applyTopN",
                 "allowSplittingReadIntoMultipleSubQueries", "getColumnHandles", "getInfo", "getTableName", "getTableProperties", "getTableSchema",
-                "resolveIndex", "validateScan");
+                "resolveIndex", "validateScan",
+                // of later releases
+                "getColumnHandlesForTableExecute", "getTableCredentials");
         put(CONVERT, "getInsertLayout", "getInsertWriterScalingOptions", "getStatisticsCollectionMetadata", "beginStatisticsCollection", "finishStatisticsCollection",
                 "applyDelete", "applyUpdate", "getMergeRowIdColumnHandle", "getRowChangeParadigm", "getTableHandleForExecute", "getUpdateLayout");
         put(CHANGE, "addColumn", "addField", "beginInsert", "beginMerge", "beginTableExecute", "executeDelete", "executeUpdate", "dropColumn", "dropField",
-                "dropNotNullConstraint", "dropTable", "renameColumn", "renameField", "renameTable", "setColumnComment", "setColumnType", "setFieldType", "setTableComment", "setTableProperties", "truncateTable");
+                "dropNotNullConstraint", "dropTable", "renameColumn", "renameField", "renameTable", "setColumnComment", "setColumnType", "setFieldType", "setTableComment", "setTableProperties", "truncateTable",
+                "setDefaultValue", "dropDefaultValue", "createBranch", "dropBranch", "fastForwardBranch");
         put(REFUSE, "beginRefreshMaterializedView", "finishRefreshMaterializedView");
         put(CHANGE_BY_NAME, "beginCreateTable", "createTable");
         put(HIVE, "schemaExists", "listSchemaNames", "getSchemaProperties", "getSchemaOwner", "createSchema", "renameSchema", "setSchemaAuthorization",
@@ -51,7 +54,9 @@ enum MetadataRule
                 "listFunctions", "getFunctions", "getFunctionMetadata", "getAggregationFunctionMetadata", "getFunctionDependencies",
                 "listLanguageFunctions", "getLanguageFunctions", "languageFunctionExists", "createLanguageFunction", "dropLanguageFunction",
                 "roleExists", "createRole", "dropRole", "listRoles", "listRoleGrants", "grantRoles", "revokeRoles", "listApplicableRoles", "listEnabledRoles",
-                "grantSchemaPrivileges", "denySchemaPrivileges", "revokeSchemaPrivileges", "grantTablePrivileges", "denyTablePrivileges", "revokeTablePrivileges", "listTablePrivileges");
+                "grantSchemaPrivileges", "denySchemaPrivileges", "revokeSchemaPrivileges", "grantTablePrivileges", "denyTablePrivileges", "revokeTablePrivileges", "listTablePrivileges",
+                "getMetrics", "refreshView", "setMaterializedViewAuthorization", "listBranches", "branchExists",
+                "grantTableBranchPrivileges", "denyTableBranchPrivileges", "revokeTableBranchPrivileges");
     }
 
     private static void put(MetadataRule rule, String... methods)

@@ -173,6 +173,18 @@ public final class PlannerClient
         }, WireType.STRUCT, SystemPage::read);
     }
 
+    /** Tells the planner that partitions were written, whose entries it then brings up to date; none: any of the table. */
+    public void refreshIndex(String schemaName, String tableName, List<String> partitions)
+            throws IOException, BridgeFailure
+    {
+        call("refresh_index", writer -> {
+            writer.stringField(1, schemaName);
+            writer.stringField(2, tableName);
+            writer.stringListField(3, partitions);
+            writer.i32Field(4, Health.PROTOCOL);
+        }, WireType.STOP, reader -> null);
+    }
+
     public void closePlan(String handle)
             throws IOException, BridgeFailure
     {

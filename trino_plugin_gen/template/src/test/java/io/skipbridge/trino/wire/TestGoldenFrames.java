@@ -103,6 +103,14 @@ class TestGoldenFrames
     }
 
     @Test
+    void refreshes()
+            throws Exception
+    {
+        List<String> partitions = list(SAID.get("refresh_index.call.bin").at("/body/partitions"), JsonNode::asText);
+        exchange("refresh_index", client -> nothing(() -> client.refreshIndex("db", "t", partitions)));
+    }
+
+    @Test
     void splits()
             throws Exception
     {
