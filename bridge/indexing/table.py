@@ -142,16 +142,19 @@ def refresh_written(config: Config, table: str, names: Collection[str], *, say: 
     with open_indexed_table(config, table) as (storage, catalog, found, store):
         if found.table_format != DIRECTORY or store.latest() is None:
             return
-        if not names:
-            index_table(
-                config, table, local=True, progress=lambda _, __: None, say=say, check=False
-            )
-            return
-        with (
-            table_files(config, storage, catalog, found, refuse=False, among=names) as list_files,
-            collector_of(config, storage, local=True, spark=None) as collector,
-        ):
-            report = refresh_partitions(found, names, list_files, store, collector=collector)
+        collector = ThreadCollector(storage, threads=1)  # the process plans queries meanwhile
+        among = names or None
+        with table_files(config, storage, catalog, found, refuse=False, among=among) as list_files:
+            if names:
+                report = refresh_partitions(found, names, list_files, store, collector=collector)
+            else:
+                report = build_index(
+                    found,
+                    list_files,
+                    store,
+                    collector=collector,
+                    files_per_commit=FILES_PER_COMMIT,
+                )
     report_build(report, str(found.name), say)
 
 

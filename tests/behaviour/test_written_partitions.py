@@ -15,6 +15,7 @@ from bridge.index.building.build import BuildReport, build_index, refresh_partit
 from bridge.index.building.collect import ThreadCollector
 from bridge.index.building.listed import Listed, owners_of
 from bridge.index.generations.entries import live_entries
+from bridge.indexing.table import index_table, refresh_written
 from bridge.kernel.config import Config
 from bridge.kernel.types import INTEGER
 from bridge.runtime.table_snapshot import table_files
@@ -91,6 +92,25 @@ def test_a_table_without_partitions(tmp_path: Path) -> None:
     report = refresh(lake, "")
     assert (report.read, report.removed) == (1, 1)
     assert names_in(lake) == ["t/b", "t/c"] and not lake.build().committed
+
+
+@pytest.mark.parametrize("names", [["p=1"], []])
+def test_a_planner_refreshes_the_index_that_a_table_has(tmp_path: Path, names: list[str]) -> None:
+    """Some partitions or all; a table without an index gets none."""
+    lake, said = lake_of(tmp_path, 3), list[str]()
+    refresh_written(Config({}), f"{tmp_path}/t", names, say=said.append)
+    assert lake.store().latest() is None
+    index_table(
+        Config({}), f"{tmp_path}/t", local=True, progress=lambda d, t: None, say=said.append
+    )
+    write(lake, "new", 1, 5)
+    (lake.directory(("2",)) / "f0").unlink()
+    refresh_written(Config({}), f"{tmp_path}/t", names, say=said.append)
+    gone = {"p=2/f0"} if names else set()
+    assert set(names_in(lake)) == gone | {
+        *(f"p={p}/f{i}" for p in (0, 1) for i in (0, 1)), "p=1/new", "p=2/f1"
+    }  # fmt: skip
+    assert said == []
 
 
 def test_a_partition_that_cannot_be_listed_keeps_its_entries(tmp_path: Path) -> None:
