@@ -12,9 +12,11 @@ import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import BadRequestError
 
+from bridge.formats.parquet import statistics, stored_file
 from bridge.iceberg_rest import footers, selection
 from bridge.kernel.types import BIGINT, INTEGER, TIMESTAMP, Field, array, struct
 from bridge.table.model import Column
+from tests.behaviour.test_iceberg_door import of_column, refusal
 from tests.support.iceberg_door import JAVA, PYICEBERG, TABLE, open_door
 from tests.support.lake import Lake
 from tests.tiers import examples, seed
@@ -256,6 +258,18 @@ def test_times_finer_than_microseconds_are_refused(tmp_path: Path) -> None:
             with pytest.raises(BadRequestError, match="the column t has times that are no whole"):
                 door.table().scan().to_arrow()
             assert door.table().scan(selected_fields=("id",)).to_arrow()["id"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+def test_times_of_the_old_calendar_are_refused(
+    unit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (stored_file, statistics):
+        monkeypatch.setattr(module, "hybrid_calendar", lambda end: True)
+    times = pa.array([datetime.datetime(1800, 1, 1), NEAR], pa.timestamp(unit))
+    lake = of_column(tmp_path, TIMESTAMP, times)
+    assert "the column odd has times of the old calendar" in refusal(lake, PYICEBERG)
+    assert refusal(of_column(tmp_path / "new", TIMESTAMP, times[1:]), PYICEBERG) == ""
 
 
 @pytest.mark.parametrize("bits", [8, 16])

@@ -32,7 +32,8 @@ from bridge.kernel.errors import FileCorrupt
 from bridge.kernel.types import whole_number
 from bridge.storage.port import FileStat, Storage
 
-_DAYS_1900, _MICROS = -25_567, 86_400_000_000
+_DAYS_1900 = -25_567
+_OF_A_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 _MOST_SCHEMAS = 1000
 _LIST, _MAP = (3,), (1, 2)
 """Converted types; the logical types are 3 and 2."""
@@ -136,9 +137,10 @@ class StoredFileReader:
 def old_times(schema: StoredSchema, spelled: Spelling) -> tuple[str, ...]:
     """A column whose bounds show times before 1900; empty if there is none."""
     for i, column in enumerate(schema.columns):
-        floor = {"date": _DAYS_1900, "timestamp": _DAYS_1900 * _MICROS}.get(column.type.logical)
-        if floor is None or column.type.physical == "INT96":
+        units = 1 if column.type.logical == "date" else _OF_A_DAY.get(column.type.unit)
+        if units is None:
             continue
+        floor = _DAYS_1900 * units
         for _, chunks in spelled.groups:
             lower = chunks[i].lower or chunks[i].old_lower
             if lower and int.from_bytes(lower, "little", signed=True) < floor:
