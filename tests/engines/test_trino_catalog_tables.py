@@ -1,5 +1,5 @@
 """A catalog that is Trino's hive connector too: tables that only the planner knows, what others
-change meanwhile, who may read, and two nodes.
+change meanwhile, and who may read.
 """
 
 from __future__ import annotations
@@ -7,8 +7,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,6 @@ from bridge.indexing.table import index_table
 from bridge.kernel.config import Config, Setting
 from bridge.metastore.client import MetastoreClient
 from bridge.table.model import TableName
-from bridge.trino.server import start_trino
 from tests.engines.catalogs import Catalogs
 from tests.engines.stack import ask
 from tests.support.hudi_fixtures import hudi_fixtures
@@ -222,32 +219,3 @@ def test_an_index_skips_files_in_this_catalog(catalogs: Catalogs) -> None:
     catalogs.same(f"SELECT * FROM {table} WHERE a = 250", "native")
     text = catalogs.front(f"EXPLAIN ANALYZE VERBOSE SELECT * FROM {table} WHERE a = 250")[0][0]
     assert "Physical input: " in text and "skipbridge" in text
-
-
-@pytest.mark.nightly
-def test_two_nodes(catalogs: Catalogs, tmp_path: Path) -> None:
-    """Handles and splits of both sides cross the wire. Two servers of its own, for that."""
-    first = replace(catalogs.spec, directory=tmp_path / "coordinator", heap="1G")
-    with ExitStack() as stack:
-        port = stack.enter_context(start_trino(first)).port
-        second = replace(first, directory=tmp_path / "worker", coordinator=port)
-        stack.enter_context(start_trino(second))
-        until = time.monotonic() + 90
-        while ask(port, "SELECT count(*) FROM system.runtime.nodes") != [[2]]:
-            assert time.monotonic() < until
-            time.sleep(0.5)
-        made = "CREATE TABLE kinds.two WITH (partitioned_by = ARRAY['k']) AS"
-        ask(port, f"{made} SELECT a, a % 8 AS k FROM UNNEST(sequence(1, 800)) AS t (a)", "hive")
-        [[text]] = ask(port, "EXPLAIN SELECT * FROM kinds.two", "front")
-        assert "front:kinds.two" in text
-        sums = "SELECT count(*), sum(a) FROM kinds.two"
-        assert ask(port, f"{sums} WHERE a > 0", "front") == [[800, 320400]]
-        ask(port, "CREATE TABLE kinds.three AS SELECT a FROM kinds.two", "front")
-        ask(port, "INSERT INTO kinds.three SELECT a FROM kinds.two", "front")
-        joined = "SELECT count(*), sum(h.a) FROM kinds.two n JOIN kinds.three h ON n.a = h.a"
-        assert ask(port, joined, "front") == ask(port, joined, "hive") == [[1600, 640800]]
-        off = {"native_reads": "false", "non_transactional_optimize_enabled": "true"}
-        ask(port, "ALTER TABLE kinds.three EXECUTE optimize", "front", off)
-        assert ask(port, "SELECT sum(a) FROM kinds.three", "hive") == [[640800]]
-        tasks = "SELECT count(DISTINCT node_id) FROM system.runtime.tasks"
-        assert ask(port, tasks) == [[2]]
