@@ -253,24 +253,6 @@ def execute(
             some only, these are rejected, and the others commit.
         IndexConflict, StorageFailure, StorageFull: run it again.
     """
-    with Gathered() as gathered:
-        return _execute(
-            plan, table, store, timeline, catalog, rewriter, collector, progress, judge, gathered
-        )
-
-
-def _execute(
-    plan: ClusteringPlan,
-    table: CatalogTable,
-    store: IndexStore,
-    timeline: Timeline,
-    catalog: Catalog,
-    rewriter: Rewriter,
-    collector: Collector,
-    progress: Progress | None,
-    judge: Judge | None,
-    gathered: Gathered,
-) -> RunReport:
     if plan.location != table.location:
         raise InvalidRequest(
             f"plan {plan.instant} is of {plan.location}, and {table.name} lies at {table.location}",
@@ -282,87 +264,156 @@ def _execute(
             f"plan {plan.instant} was {timeline.outcome(plan.instant)}",
             "schedule another one: skipbridge cluster schedule",
         )
-    known = timeline.results(plan.instant, [group.id for group in plan.groups])
-    results = {id: result for id, result in known.items() if result is not None}
-    resumed = len(results)
-    if held is not None:
-        return _report(plan, "completed", held.generation, resumed, results)
-    timeline.begin(plan.instant)
-    outside = _outside(plan, table, catalog, clustered_now(store))
-    outside.update(_cancelled(timeline, plan))
-    reading = _reading(plan, store)
-    missing = [
-        _task(plan, group, table, reading)
-        for group in plan.groups
-        if group.id not in results and group.id not in outside
-    ]
-    files = _FilesDone(plan, progress)
-    files.end(results)
-    try:
-        # Closed before an error is handled: whoever cleans up finds all that was written.
-        with closing(rewriter.rewrite(missing, files.add)) as rewritten:
-            for result in rewritten if missing else ():
-                results[result.id] = _record(store.storage, timeline, plan, result, gathered)
-                files.end(results)
-    except GroupsFailed as error:
-        if not any(not result.rejected for result in results.values()):
-            raise
-        outside.update(error.reasons)
-    now = _states_now(
-        store.storage,
-        [f for g in plan.groups if g.id not in outside for f in (*g.files, *results[g.id].new)],
-    )
-    outside.update(_cancelled(timeline, plan))
-    good: list[tuple[PlannedGroup, GroupResult]] = []
-    for group in plan.groups:
-        problem = outside.get(group.id, "")
-        if not problem:
-            result = results[group.id]
-            problem = result.rejected or _misplaced(plan, result)
-            problem = problem or _outdated(now, (*result.without_aside(group.files), *result.new))
-        if problem:
-            aside = () if group.id in outside else result.aside
-            results[group.id] = GroupResult(group.id, rejected=problem, aside=aside)
-        else:
-            good.append((replace(group, files=result.without_aside(group.files)), result))
-    refused: dict[FileState, str] = {}
-    for group in plan.groups:
-        refused.update(_refused(group, results[group.id]))
-    if refused:
-        timeline.refuse(plan.instant, refused)
-    if not good:
-        timeline.reject(plan.instant)
-        return _report(plan, "rejected", -1, resumed, results)
-    ended = timeline.end(plan.instant, "committing")
-    if ended != "committing":
-        return _report(plan, ended, -1, resumed, results)
-    # Clean deletes how a plan ended last: if that was gone, the request is.
-    if not timeline.is_recorded(plan.instant):
-        raise no_plan(plan.instant)
-    ready = ReadyCollector(collector, reading, _ready(good, gathered))
-    shards, failed_files = _entries(table, store, ready, good)
-    for group, result in list(good):
-        problem = next((failed_files[s.path] for s in result.new if s.path in failed_files), "")
-        if problem:  # they would not be indexed: the old files are
-            results[group.id] = GroupResult(group.id, rejected=problem, aside=result.aside)
-            good.remove((group, result))
-    dearer: dict[int, str] = {}
-    if judge is not None and good:
-        dearer = judge([(group, result.new) for group, result in good], shards)
-    if dearer:
-        reasons = {f: dearer[g.id] for g, _ in good if g.id in dearer for f in g.files}
-        timeline.refuse(plan.instant, reasons, dearer=order_of(plan))
-        for group, result in list(good):
-            if group.id in dearer:
-                problem = dearer[group.id]
-                results[group.id] = GroupResult(group.id, rejected=problem, aside=result.aside)
-                good.remove((group, result))
-    if not good:
-        timeline.reject(plan.instant)
-        return _report(plan, "rejected", -1, resumed, results)
-    replacements = [Replacement(group.partition, group.files, result.new) for group, result in good]
-    manifest = commit_replacements(store, table, plan.instant, replacements, shards)
-    return _report(plan, "completed", manifest.generation, resumed, results)
+    with Gathered() as gathered:
+        run = _Run(plan, table, store, timeline, gathered)
+        if held is not None:
+            return run.report("completed", held.generation)
+        timeline.begin(plan.instant)
+        outside = _outside(plan, table, catalog, clustered_now(store))
+        outside.update(_cancelled(timeline, plan))
+        outside.update(run.rewrite(rewriter, outside, progress))
+        run.check(outside)
+        if not run.good():
+            timeline.reject(plan.instant)
+            return run.report("rejected")
+        ended = timeline.end(plan.instant, "committing")
+        if ended != "committing":
+            return run.report(ended)
+        # Clean deletes how a plan ended last: if that was gone, the request is.
+        if not timeline.is_recorded(plan.instant):
+            raise no_plan(plan.instant)
+        shards = run.index(collector)
+        if judge is not None:
+            run.ask(judge, shards)
+        good = run.good()
+        if not good:
+            timeline.reject(plan.instant)
+            return run.report("rejected")
+        replacements = [Replacement(group.partition, group.files, done.new) for group, done in good]
+        manifest = commit_replacements(store, table, plan.instant, replacements, shards)
+        return run.report("completed", manifest.generation)
+
+
+class _Run:
+    """The groups of a plan in one run, and what has become of them."""
+
+    def __init__(
+        self,
+        plan: ClusteringPlan,
+        table: CatalogTable,
+        store: IndexStore,
+        timeline: Timeline,
+        gathered: Gathered,
+    ) -> None:
+        self._plan, self._table, self._store, self._timeline = plan, table, store, timeline
+        self._gathered, self._reading = gathered, _reading(plan, store)
+        known = timeline.results(plan.instant, [group.id for group in plan.groups])
+        self._results = {id: result for id, result in known.items() if result is not None}
+        self._resumed = len(self._results)
+
+    def good(self) -> list[tuple[PlannedGroup, GroupResult]]:
+        """The groups that are done and not rejected, without files that were set aside."""
+        done = [(g, self._results[g.id]) for g in self._plan.groups if g.id in self._results]
+        return [(replace(g, files=r.without_aside(g.files)), r) for g, r in done if not r.rejected]
+
+    def reject(self, reasons: Mapping[int, str], *, aside: bool = True) -> None:
+        """The old files of groups stay.
+
+        Args:
+            aside: False: nothing is said of files that were set aside.
+        """
+        for id, reason in reasons.items():
+            left = self._results[id].aside if aside else ()
+            self._results[id] = GroupResult(id, rejected=reason, aside=left)
+
+    def rewrite(
+        self, rewriter: Rewriter, outside: Collection[int], progress: Progress | None
+    ) -> dict[int, str]:
+        """Rewrites the groups that are left. Returns why storage failed some.
+
+        Args:
+            outside: groups that are not rewritten.
+
+        Errors:
+            GroupsFailed: no group is good.
+        """
+        missing = [
+            _task(self._plan, group, self._table, self._reading)
+            for group in self._plan.groups
+            if group.id not in self._results and group.id not in outside
+        ]
+        files = _FilesDone(self._plan, progress)
+        files.end(self._results)
+        try:
+            # Closed before an error is handled: whoever cleans up finds all that was written.
+            with closing(rewriter.rewrite(missing, files.add)) as rewritten:
+                for result in rewritten if missing else ():
+                    self._results[result.id] = _record(
+                        self._store.storage, self._timeline, self._plan, result, self._gathered
+                    )
+                    files.end(self._results)
+        except GroupsFailed as error:
+            if not self.good():
+                raise
+            return error.reasons
+        return {}
+
+    def check(self, outside: Mapping[int, str]) -> None:
+        """Rejects groups whose files are not as they were, and notes files that stay refused.
+
+        Args:
+            outside: why groups were not rewritten.
+        """
+        self.reject(outside, aside=False)
+        good = self.good()
+        now = _states_now(self._store.storage, [f for g, r in good for f in (*g.files, *r.new)])
+        cancelled = _cancelled(self._timeline, self._plan)
+        problems = {
+            g.id: _misplaced(self._plan, r) or _outdated(now, (*g.files, *r.new)) for g, r in good
+        }
+        self.reject({id: problem for id, problem in problems.items() if problem})
+        self.reject(cancelled, aside=False)
+        refused: dict[FileState, str] = {}
+        for group in self._plan.groups:
+            refused.update(_refused(group, self._results[group.id]))
+        if refused:
+            self._timeline.refuse(self._plan.instant, refused)
+
+    def index(self, collector: Collector) -> tuple[Shard, ...]:
+        """The entries of the new files. Rejects groups with files that could not be indexed."""
+        good = self.good()
+        ready = ReadyCollector(collector, self._reading, _ready(good, self._gathered))
+        shards, failed = _entries(self._table, self._store, ready, good)
+        problems = {g.id: [failed[s.path] for s in r.new if s.path in failed] for g, r in good}
+        self.reject({id: found[0] for id, found in problems.items() if found})
+        return shards
+
+    def ask(self, judge: Judge, shards: tuple[Shard, ...]) -> None:
+        """Rejects groups with which queries are worse off."""
+        good = self.good()
+        dearer = judge([(group, done.new) for group, done in good], shards) if good else {}
+        if dearer:
+            reasons = {f: dearer[g.id] for g, _ in good if g.id in dearer for f in g.files}
+            self._timeline.refuse(self._plan.instant, reasons, dearer=order_of(self._plan))
+            self.reject(dearer)
+
+    def report(self, state: str, generation: int = -1) -> RunReport:
+        good = self.good()
+        every = sorted(self._results.items())
+        return RunReport(
+            self._plan.instant,
+            state,
+            generation,
+            len(self._plan.groups),
+            self._resumed,
+            sum(len(group.files) for group, _ in good),
+            sum(len(done.new) for _, done in good),
+            sum(done.rows for _, done in good),
+            tuple((id, result.rejected) for id, result in every if result.rejected),
+            sum(group.num_bytes for group, _ in good),
+            sum(file.size for _, done in good for file in done.new),
+            tuple((id, *each) for id, result in every for each in result.aside),
+        )
 
 
 def _refused(group: PlannedGroup, result: GroupResult) -> dict[FileState, str]:
@@ -535,27 +586,3 @@ def _entries(
     )
     shards, failed = write_entries(table, listed, store, collector=collector, settings=settings)
     return shards, dict(failed)
-
-
-def _report(
-    plan: ClusteringPlan, state: str, generation: int, resumed: int, results: dict[int, GroupResult]
-) -> RunReport:
-    good = [
-        replace(g, files=results[g.id].without_aside(g.files))
-        for g in plan.groups
-        if g.id in results and not results[g.id].rejected
-    ]
-    return RunReport(
-        plan.instant,
-        state,
-        generation,
-        len(plan.groups),
-        resumed,
-        sum(len(g.files) for g in good),
-        sum(len(results[g.id].new) for g in good),
-        sum(results[g.id].rows for g in good),
-        tuple((id, r.rejected) for id, r in sorted(results.items()) if r.rejected),
-        sum(g.num_bytes for g in good),
-        sum(state.size for g in good for state in results[g.id].new),
-        tuple((id, *each) for id, r in sorted(results.items()) for each in r.aside),
-    )
