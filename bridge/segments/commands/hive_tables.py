@@ -166,6 +166,11 @@ def _chosen(table: CatalogTable, names: list[str], wanted: Mapping[str, str]) ->
             f"{table.name} has no partition key {', '.join(unknown)}",
             f"its partition keys are {', '.join(keys) or 'none'}",
         )
+    if not names:
+        raise InvalidRequest(
+            f"the metastore has no partition of {table.name}",
+            "MSCK REPAIR TABLE in Hive adds those of its directories",
+        )
     kept = names
     for key in table.partition_keys:
         text = given.get(key.name.lower())

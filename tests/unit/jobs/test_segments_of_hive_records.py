@@ -122,3 +122,10 @@ def test_partitions_are_chosen_by_value_or_by_spelling(
             _chosen(found, names, {"K": text})
         return
     assert _chosen(found, names, {"K": text}) == (names[:1] if kept is None else kept)
+
+
+def test_a_table_whose_partitions_nobody_recorded() -> None:
+    one = table("parquet", [("id", "int")], [("day", "date")])
+    with pytest.raises(InvalidRequest, match="metastore has no partition") as refused:
+        _chosen(one, [], {})
+    assert "MSCK REPAIR TABLE" in str(refused.value)
