@@ -26,6 +26,7 @@ from bridge.app.api.session import Session
 from bridge.index.kinds.request import RequestedIndexes
 from bridge.indexing.table import index_table
 from bridge.kernel.config import Config, Setting
+from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
 from tests.benchmark import hudi_data
 from tests.benchmark.data import root
@@ -100,22 +101,24 @@ def _measured(files: int) -> list[Figure]:
         _write(scratch / "t", files)
         _write_keys(scratch / "k", files)
 
-        def ask(at: Callable[[str], str], options: dict[str, str], place: str) -> list[Figure]:
+        properties = {name: (scratch / name / _PROPERTIES).read_text() for name in ("t", "k")}
+
+        def ask(root: str, storage: Storage, options: dict[str, str], place: str) -> list[Figure]:
             figures = []
-            storage = open_storage(options=options)
             for question in questions:
-                table = at(question.table)
-                properties = (scratch / question.table / _PROPERTIES).read_text()
+                table = f"{root}/{question.table}"
                 told = f"hoodie.table.metadata.partitions={question.partitions}\n"
-                storage.put(f"{table}/{_PROPERTIES}", (properties + told).encode())
+                content = properties[question.table] + told
+                storage.put(f"{table}/{_PROPERTIES}", content.encode())
                 figures += _both(scratch, table, files, options, place, question)
             return figures
 
         gateway = start_versitygw(scratch / "s3")
         stack.enter_context(gateway.server)
-        for name in ("t", "k"):
-            _copy(scratch / name, gateway.options)
-        figures = ask(lambda name: f"file://{scratch / name}", {}, "local disk")
+        storage = open_storage(options=gateway.options)
+        for name in properties:
+            _copy(scratch / name, storage)
+        figures = ask(f"file://{scratch}", storage, {}, "local disk")
         os.environ.update(gateway.environment)
         proxy = stack.enter_context(SlowStore(gateway.server.port))
         proxy.behave(Behaviour(latency=latency))
@@ -125,7 +128,7 @@ def _measured(files: int) -> list[Figure]:
             "storage.allow_http": "true",
         }
         place = f"S3 with {latency * 1e3:.0f} ms"
-        return figures + ask(lambda name: f"s3://{BUCKET}/{name}", options, place)
+        return figures + ask(f"s3://{BUCKET}", storage, options, place)
 
 
 def _both(
@@ -245,8 +248,7 @@ def _entry(file: str, column: str, wrapper: str, values: np.ndarray) -> Entry:
     return Entry("", file, column, (wrapper, int(values.min()), int(values.max())))
 
 
-def _copy(directory: Path, options: dict[str, str]) -> None:
-    storage = open_storage(options=options)
+def _copy(directory: Path, storage: Storage) -> None:
     files = [path for path in directory.rglob("*") if path.is_file()]
 
     def put(file: Path) -> None:
