@@ -18,6 +18,7 @@ from tests.benchmark import (
     formats,
     hdfs,
     hive,
+    hive_catalog,
     hudi,
     hudi_changes,
     hudi_statistics,
@@ -77,6 +78,10 @@ WORKS: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "dpp": ("Trino 476, 1,824 partitions, many clients", dpp.run),
     "partitions": ("`explain` over 2,000 and 20,000 partitions of a file each", partitions.run),
     "hive": ("HiveServer2 4.0.1, 39,000 and 5,000 small files", hive.run),
+    "hive-catalog": (
+        "Trino 476: a catalog that is the hive connector too, beside that connector",
+        hive_catalog.run,
+    ),
     "hudi": ("Trino 476: Hudi tables beside its stock hudi connector", hudi.run),
     "hudi-store": ("Trino 476: a merge-on-read Hudi table on S3 with 30 ms", hudi_store.run),
     "iceberg-rest": ("Spark 4.1 and PyIceberg through the Iceberg REST door", iceberg_rest.run),
@@ -100,6 +105,7 @@ WORKS: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
 QUICK: dict[str, Callable[[], list[Figure]]] = {
     "hudi-statistics": hudi_statistics.quick,
     "hive": hive.quick,
+    "hive-catalog": hive_catalog.quick,
     "metastore": metastore.quick,
     "sync": sync.quick,
     "sync-large": sync_large.quick,

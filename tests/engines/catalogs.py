@@ -105,6 +105,7 @@ def running_catalogs(
     mutants: Mapping[str, Path] | None = None,
     properties: Mapping[str, str] | None = None,
     stock: tuple[str, ...] = ("hive",),
+    jvm_options: tuple[str, ...] = LIGHT_JVM,
 ) -> Iterator[Catalogs]:
     """
     Args:
@@ -142,7 +143,7 @@ def running_catalogs(
         },
         port=0,
         properties=properties or {},
-        jvm_options=LIGHT_JVM,
+        jvm_options=jvm_options,
     )
     running = Catalogs(metastore_uri, directory, port, front, spec)
     running.start_planner()
