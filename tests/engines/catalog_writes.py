@@ -1,5 +1,6 @@
-"""The law of writes: a DELETE or an ``EXECUTE optimize`` does through a catalog that also reads
-natively what it does through the hive connector in the same server, to an identical copy.
+"""The law of writes: a DELETE, an ``EXECUTE optimize`` or an INSERT that overwrites does through a
+catalog that also reads natively what it does through the hive connector in the same server, to an
+identical copy.
 
 A table is written once by the hive connector. Its copies have the same files under the same names,
 so what a statement left can be compared file by file.
@@ -15,7 +16,6 @@ import time
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
-from itertools import product
 from pathlib import Path
 
 import trino
@@ -23,67 +23,21 @@ import trino
 from bridge.indexing.table import index_table
 from bridge.kernel.config import Config, Setting
 from bridge.metastore.client import MetastoreClient
+from tests.engines.catalog_shapes import (
+    ABSENT,
+    DATA_CONDITIONS,
+    EXPRESSIONS,
+    NO_STATISTICS,
+    SHAPES,
+    STEP,
+    WHOLE,
+    Shape,
+)
 from tests.engines.catalogs import Catalogs
 from tests.engines.stack import ask
 
 OPTIMIZE = {"non_transactional_optimize_enabled": "true"}
-STEP = 100
-"""Values of ``a`` in one partition lie below those of the next, so an index tells them apart."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """A table: data columns ``a bigint, b varchar, x double``, then the keys.
-
-    Attributes:
-        keys: the type and the values of each partition key, as SQL.
-    """
-
-    name: str
-    format: str
-    keys: Mapping[str, tuple[str, tuple[str, ...]]]
-
-    def partitions(self) -> list[tuple[str, ...]]:
-        return list(product(*(values for _, values in self.keys.values())))
-
-    def create(self, catalogs: Catalogs, schema: str) -> None:
-        """Two files to each partition, by the hive connector."""
-        columns = "".join(f", {key} {kind}" for key, (kind, _) in self.keys.items())
-        names = ", ".join(f"'{key}'" for key in self.keys)
-        table = f"{schema}.{self.name}"
-        by = f", partitioned_by = ARRAY[{names}]" if names else ""
-        catalogs.hive(
-            f"CREATE TABLE {table} (a bigint, b varchar, x double{columns})"
-            f" WITH (format = '{self.format}'{by})"
-        )
-        for half in (0, 1):
-            rows = ", ".join(
-                "("
-                + ", ".join((str(STEP * number + 2 * k + half), f"'b{k % 3}'", f"{k}.5", *values))
-                + ")"
-                for number, values in enumerate(self.partitions())
-                for k in range(4)
-            )
-            catalogs.hive(f"INSERT INTO {table} VALUES {rows}")
-        if self.keys:
-            kind, values = next(iter(self.keys.values()))
-            told = f"({values[0]}, 1), ({values[1]}, 2), (CAST(NULL AS {kind}), 3)"
-            catalogs.hive(f"CREATE TABLE {table}_o AS SELECT * FROM (VALUES {told}) AS o (v, w)")
-
-
-SHAPES = (
-    Shape(
-        "words",
-        "PARQUET",
-        {
-            "k": ("varchar", ("'x'", "'y z/=1'", "NULL")),
-            "d": ("date", ("DATE '2024-01-01'", "DATE '2024-02-01'")),
-        },
-    ),
-    Shape("numbers", "ORC", {"n": ("bigint", ("1", "2", "10", "NULL"))}),
-    Shape("lines", "TEXTFILE", {"n": ("integer", ("1", "-2", "30"))}),
-    Shape("plain", "PARQUET", {}),
-)
+WRITES = {**OPTIMIZE, **NO_STATISTICS, "insert_existing_partitions_behavior": "OVERWRITE"}
 
 
 @dataclass(slots=True)
@@ -183,7 +137,7 @@ class Told:
 def tell(port: int, sql: str, catalog: str, table: str) -> Told:
     """Runs a statement. Names of the table and of plan nodes are left out of its message."""
     try:
-        ask(port, sql, catalog, OPTIMIZE)
+        ask(port, sql, catalog, WRITES)
     except trino.exceptions.TrinoQueryError as error:
         text = re.sub(r"\w+Node\b", "Node", (error.message or "").replace(table, "T"))
         return Told(error.error_name, text.replace(table.partition(".")[2], "T"))
@@ -263,10 +217,29 @@ class Draw:
     def statement(self, shape: Shape) -> str:
         condition = self._condition(shape)
         where = f" WHERE {condition}" if condition else ""
+        if self.yes(0.2):
+            return f"INSERT INTO {{t}} {self._query(shape, where)}"
         if self.yes(0.55):
             return f"DELETE FROM {{t}}{where}"
         size = self._random.choice(("", "(file_size_threshold => '1GB')", "('600B')", "('1B')"))
         return f"ALTER TABLE {{t}} EXECUTE optimize{size}{where}"
+
+    def _query(self, shape: Shape, where: str) -> str:
+        """What overwrites partitions, out of the table itself."""
+        every = ", ".join(("a", "b", "x", *shape.data, *shape.keys))
+        by = ", ".join(shape.keys) or "b"
+        rank = f"row_number() OVER (PARTITION BY {by} ORDER BY a DESC) AS rank"
+        query = self._random.choice(
+            (
+                f"SELECT {every} FROM {{t}}{where}",
+                f"SELECT {every} FROM {{t}}{where} ORDER BY a LIMIT {self._random.randrange(9)}",
+                f"SELECT {every} FROM (SELECT *, {rank} FROM {{t}}) WHERE rank = 1",
+                f"WITH q AS (SELECT {every} FROM {{t}}{where}) SELECT * FROM q"
+                f" WHERE a IN (SELECT max(a) FROM {{t}} GROUP BY {by})",
+            )
+        )
+        grouped = f"SELECT min(a), count(*), {by} FROM {{t}}{where} GROUP BY {by}"
+        return f"(a, x, {by}) {grouped}" if self.yes(0.25) else query
 
     def _condition(self, shape: Shape) -> str:
         if self.yes(0.08):
@@ -292,7 +265,7 @@ class Draw:
     def _key(self, shape: Shape) -> str:
         key, kind, values = self._one(shape)
         value = self._random.choice(values)
-        absent = {"varchar": "'none'", "date": "DATE '1999-01-01'"}.get(kind, "77")
+        absent = ABSENT.get(kind, "77")
         some = ", ".join(self._random.sample([*values, absent], 2))
         return self._random.choice(
             (
@@ -323,10 +296,7 @@ class Draw:
     def _expression(self, shape: Shape) -> str:
         key, kind, values = self._one(shape)
         value = self._random.choice(values)
-        of_kind = {
-            "varchar": (f"length({key}) = 1", f"upper({key}) = 'X'", f"{key} LIKE 'x%'"),
-            "date": (f"month({key}) = 1", f"CAST({key} AS varchar) LIKE '2024-02%'"),
-        }.get(kind, (f"{key} % 2 = 0", f"{key} + 1 = 3", f"{key} % 2 = 5", f"abs({key}) < 5"))
+        of_kind = (text.format(k=key) for text in EXPRESSIONS.get(kind, WHOLE))
         return self._random.choice(
             (
                 *of_kind,
@@ -355,12 +325,13 @@ class Draw:
                 "b = 'b1'",
                 "x > 0 OR x <= 0",
                 f"CAST(a AS double) < {bound}.5",
+                *(text for column in shape.data for text in DATA_CONDITIONS[column]),
             )
         )
 
     def _hidden(self, shape: Shape) -> str:
         key = next(iter(shape.keys), "k")
-        named = f"\"$partition\" LIKE '{key}=%'" if shape.keys else "\"$path\" <> ''"
+        named = f"\"$partition\" LIKE '{key.lower()}=%'" if shape.keys else "\"$path\" <> ''"
         return self._random.choice(
             ("\"$path\" LIKE '%'", '"$file_size" > 0', named, '"$file_modified_time" IS NOT NULL')
         )

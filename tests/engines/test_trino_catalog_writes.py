@@ -1,5 +1,5 @@
-"""A catalog that is Trino's hive connector too: statements that plan over a native handle, DELETE
-and ``EXECUTE optimize``, do what they do through the hive connector.
+"""A catalog that is Trino's hive connector too: statements that plan over a native handle, DELETE,
+``EXECUTE optimize`` and an INSERT that overwrites, do what they do through the hive connector.
 """
 
 from __future__ import annotations
@@ -7,7 +7,8 @@ from __future__ import annotations
 import pytest
 import trino
 
-from tests.engines.catalog_writes import OPTIMIZE, SHAPES, Copies, Draw, Law
+from tests.engines.catalog_shapes import NUMBERS, WORDS
+from tests.engines.catalog_writes import OPTIMIZE, Copies, Draw, Law
 from tests.engines.catalogs import Catalogs
 from tests.engines.stack import ask
 from tests.tiers import examples, seed
@@ -54,7 +55,7 @@ def test_the_law_of_writes(copies: Copies) -> None:
 def test_what_changes_rows_is_refused_as_by_the_hive_connector(
     copies: Copies, statement: str
 ) -> None:
-    shape = SHAPES[1]
+    shape = NUMBERS
     pair = copies.pair(shape, indexed=True)
     law = Law(copies)
     law.ask(shape, statement, pair)
@@ -69,7 +70,7 @@ def test_a_filter_that_the_index_proves_deletes_nothing(copies: Copies) -> None:
     knows nothing of that, and refuses.
     """
     catalogs = copies.catalogs
-    shape = SHAPES[1]
+    shape = NUMBERS
     pair = copies.pair(shape, indexed=True)
     where = "n = 1 AND a >= 0 AND a < 50"
     assert "Filter" not in catalogs.front(f"EXPLAIN SELECT * FROM {pair.ours} WHERE {where}")[0][0]
@@ -83,7 +84,7 @@ def test_a_filter_that_the_index_proves_deletes_nothing(copies: Copies) -> None:
 def test_the_handle_of_a_statement_is_hives(copies: Copies) -> None:
     """Under the filter that the hive connector's own plan has."""
     catalogs = copies.catalogs
-    shape = SHAPES[0]
+    shape = WORDS
     for verb in ("DELETE FROM {t}", "ALTER TABLE {t} EXECUTE optimize"):
         pair = copies.pair(shape)
         table = pair.ours.replace(".", ":")
@@ -102,7 +103,7 @@ def test_the_handle_of_a_statement_is_hives(copies: Copies) -> None:
 def test_optimize_rewrites_the_small_files_of_the_partitions_that_are_named(
     copies: Copies,
 ) -> None:
-    shape = SHAPES[0]
+    shape = WORDS
     for size, rewritten in (("", True), ("(file_size_threshold => '1B')", False)):
         pair = copies.pair(shape, indexed=True)
         law = Law(copies)
@@ -116,7 +117,7 @@ def test_optimize_rewrites_the_small_files_of_the_partitions_that_are_named(
 def test_a_query_after_the_statement_sees_it(copies: Copies) -> None:
     """Whatever freshness the table has, which bounds how long the planner holds a listing."""
     catalogs = copies.catalogs
-    shape = SHAPES[1]
+    shape = NUMBERS
     for freshness in ("live", "cached(60s)"):
         pair = copies.pair(shape, properties={"skipbridge.freshness": freshness})
         count = f"SELECT count(*), min(a) FROM {pair.ours}"
@@ -131,7 +132,7 @@ def test_a_query_after_the_statement_sees_it(copies: Copies) -> None:
 
 def test_what_fails_half_way_leaves_what_the_hive_connector_leaves(copies: Copies) -> None:
     """A file that cannot be read fails ``optimize`` after other files were written."""
-    shape = SHAPES[0]
+    shape = WORDS
     pair = copies.pair(shape)
     broken = sorted(pair.files)[-1]
     for directory in pair.directories.values():
@@ -148,7 +149,7 @@ def test_what_fails_half_way_leaves_what_the_hive_connector_leaves(copies: Copie
 def test_a_statement_needs_no_planner(copies: Copies) -> None:
     """It fails as a query does, or is the hive connector's, and never deletes more."""
     catalogs = copies.catalogs
-    shape = SHAPES[1]
+    shape = NUMBERS
     pair = copies.pair(shape)
     delete = f"DELETE FROM {pair.ours} WHERE n = 1"
     catalogs.stop_planner()
