@@ -241,11 +241,13 @@ class Planner:
     ) -> Freshness:
         """That of a scan: as it asks, as the table says, or the planner's own.
 
-        No cached listing is older than the version allows.
+        No cached listing is older than the version allows, which may want none at all.
 
         Errors:
             InvalidConfiguration.
         """
+        if read.fresh:
+            return Live()
         text = asked or table.properties.get(PROPERTY)
         return at_most(parse_freshness(text) if text else self._freshness, read.seconds)
 

@@ -9,6 +9,7 @@ The text form is used on the wire and in handles::
     "...;read_optimized"      only base files, logs are not merged
     "...;segments=3,5"        only these segments
     "...;max_age=1500"        nothing that is older than so many milliseconds
+    "...;fresh"               nothing that was known before, whatever the table's freshness
 """
 
 from __future__ import annotations
@@ -75,16 +76,20 @@ class ReadVersion:
         segments: the segments to read; empty: all.
         max_age: the table's definition, partitions and listings are at most so old, in
             milliseconds; None: as its freshness allows. Not shown: it names no version.
+        fresh: nothing of the table was known before, not even by its index. Not shown.
     """
 
     point: Point = Newest()
     read_optimized: bool = False
     segments: tuple[str, ...] = ()
     max_age: int | None = None
+    fresh: bool = False
 
     @property
     def seconds(self) -> float:
         """The greatest age that it allows, in seconds."""
+        if self.fresh:
+            return 0.0
         return inf if self.max_age is None else self.max_age / 1000
 
     def __str__(self) -> str:
@@ -112,17 +117,20 @@ def parse_read_version(text: str) -> ReadVersion:
     optimized = False
     segments: tuple[str, ...] = ()
     age: int | None = None
+    fresh = False
     for flag in flags:
         name, _, value = flag.partition("=")
         if flag == "read_optimized":
             optimized = True
+        elif flag == "fresh":
+            fresh = True
         elif name == "segments" and value:
             segments = tuple(value.split(","))
         elif name == "max_age" and re.fullmatch(r"\d{1,15}", value):
             age = int(value)
         else:
             raise _malformed(text)
-    return ReadVersion(_point(head, text), optimized, segments, age)
+    return ReadVersion(_point(head, text), optimized, segments, age, fresh)
 
 
 def _point(head: str, text: str) -> Point:

@@ -25,7 +25,7 @@ STATEMENTS = 25
 # The planner answers the filter of a scan that is to be changed, as of one that is only read.
 NATIVE = (
     "BothMetadata.java",
-    "mixed || executed.contains(table.name())\n",
+    "mixed || executed.contains(StatementTable.of(session, table))\n",
     "table.tableName().isEmpty()\n",
 )
 # The table is converted without the native handle's conditions.

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 import trino
+from trino.transaction import IsolationLevel
 
 from tests.engines.catalog_shapes import NUMBERS, WORDS
 from tests.engines.catalog_writes import OPTIMIZE, Copies, Draw, Law
@@ -162,3 +163,49 @@ def test_a_statement_needs_no_planner(copies: Copies) -> None:
     finally:
         catalogs.start_planner()
     assert catalogs.hive(f"SELECT count(*), min(a) FROM {pair.ours}") == [[24, 100]]
+
+
+@pytest.mark.parametrize("freshness", ["cached(1h)", "snapshot"])
+@pytest.mark.parametrize(
+    "select",
+    [
+        "SELECT a, b, x, n FROM {t}",
+        "SELECT * FROM {t} WHERE n = 1",
+        "SELECT max(a), max(b), count(*), n FROM {t} GROUP BY n",
+        "SELECT t.* FROM {t} AS t JOIN {o} ON n = v WHERE a >= 0 AND a < 100000",
+    ],
+)
+def test_what_a_statement_overwrites_it_has_read(
+    copies: Copies, select: str, freshness: str
+) -> None:
+    """The planner may know the files of before; one that came since is overwritten too."""
+    catalogs = copies.catalogs
+    pair = copies.pair(NUMBERS, indexed=True, properties={"skipbridge.freshness": freshness})
+    catalogs.same(f"SELECT * FROM {pair.ours}", "native")
+    for table in (pair.ours, pair.theirs):
+        catalogs.hive(f"INSERT INTO {table} VALUES (9000, 'z', 1.5, 1)")
+    overwrite = {"insert_existing_partitions_behavior": "OVERWRITE"}
+    for table, catalog in ((pair.theirs, "hive"), (pair.ours, "front")):
+        sql = f"INSERT INTO {{t}} {select}".format(t=table, o=f"{copies.schema}.numbers_o")
+        ask(catalogs.port, sql, catalog, overwrite)
+    rows = sorted(catalogs.hive(f"SELECT * FROM {pair.theirs}"), key=repr)
+    assert any(row[0] == 9000 for row in rows)
+    assert sorted(catalogs.hive(f"SELECT * FROM {pair.ours}"), key=repr) == rows
+
+
+def test_explain_of_a_statement_concerns_no_later_query_of_the_transaction(copies: Copies) -> None:
+    pair = copies.pair(WORDS)
+    connection = trino.dbapi.connect(
+        host="127.0.0.1",
+        port=copies.catalogs.port,
+        user="test",
+        catalog="front",
+        isolation_level=IsolationLevel.READ_UNCOMMITTED,
+        session_properties={f"front.{name}": value for name, value in OPTIMIZE.items()},
+    )
+    with connection:
+        cursor = connection.cursor()
+        cursor.execute(f"EXPLAIN ALTER TABLE {pair.ours} EXECUTE optimize WHERE k = 'x'")
+        assert f"front:{pair.ours.replace('.', ':')}" in cursor.fetchall()[0][0]
+        cursor.execute(f"EXPLAIN SELECT a FROM {pair.ours} WHERE k = 'x'")
+        assert f"front:{pair.ours}" in cursor.fetchall()[0][0]

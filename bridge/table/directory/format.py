@@ -42,7 +42,7 @@ class DirectoryFormat:
             ReadVersionUnsupported: a version other than the newest was requested.
             SnapshotExpired: a listing cannot be repeated.
         """
-        if replace(read, read_optimized=False, max_age=None) != NEWEST:
+        if replace(read, read_optimized=False, max_age=None, fresh=False) != NEWEST:
             raise ReadVersionUnsupported(
                 f"{table.name} keeps no older versions, {str(read)!r} was asked for",
                 "read its newest version; a directory of files has no other",

@@ -66,7 +66,8 @@ public final class BothMetadata
     private final HiveTables tables;
     private final Set<SchemaTableName> changed;
     private final WrittenPartitions written;
-    private final Set<SchemaTableName> executed = ConcurrentHashMap.newKeySet();
+    private final Set<StatementTable> executed = ConcurrentHashMap.newKeySet();
+    private final Set<StatementTable> inserted = ConcurrentHashMap.newKeySet();
     private volatile Optional<String> away = Optional.empty();
 
     private BothMetadata(String catalog, HiveSettings settings, BridgeMetadata bridge, ConnectorMetadata hive, Set<SchemaTableName> changed, WrittenPartitions written)
@@ -149,17 +150,39 @@ public final class BothMetadata
         }
         ConnectorSession session = (ConnectorSession) arguments[0];
         if (rule.equals(Optional.of(MetadataRule.READ)) || !bridge.ofDirectories(session, table.get())) {
-            return method.invoke(bridge, arguments);
+            return method.invoke(bridge, method.getName().startsWith("apply") ? replace(arguments, table.get(), fresh(session, table.get())) : arguments);
         }
         if (change || rule.equals(Optional.of(MetadataRule.CONVERT))) {
-            if (method.getName().equals("getTableHandleForExecute")) {
-                executed.add(table.get().name());
+            switch (method.getName()) {
+                case "getTableHandleForExecute" -> executed.add(StatementTable.of(session, table.get()));
+                case "getInsertLayout" -> inserted.add(StatementTable.of(session, table.get()));
+                default -> {}
             }
             Object[] converted = convert(session, table.get(), arguments);
             return change ? change(method, arguments, converted) : method.invoke(hive, converted);
         }
         throw new TrinoException(OPERATION_BLOCKED, "%s is not possible on %s while it is read natively. SET SESSION %s.native_reads = false, then run it again".formatted(
                 method.getName(), table.get().name(), catalog));
+    }
+
+    /** A table and the statement that writes it. */
+    private record StatementTable(String query, SchemaTableName name)
+    {
+        static StatementTable of(ConnectorSession session, BridgeTableHandle table)
+        {
+            return new StatementTable(session.getQueryId(), table.name());
+        }
+    }
+
+    private static Object[] replace(Object[] arguments, Object old, Object other)
+    {
+        return Arrays.stream(arguments).map(argument -> argument == old ? other : argument).toArray();
+    }
+
+    /** The scan of a table into which the same statement inserts sees all that it may overwrite, whatever freshness the table has. */
+    private BridgeTableHandle fresh(ConnectorSession session, BridgeTableHandle table)
+    {
+        return inserted.contains(StatementTable.of(session, table)) ? table.fresh() : table;
     }
 
     /** What does not begin has changed nothing; what fails later may have. */
@@ -320,9 +343,9 @@ public final class BothMetadata
     {
         boolean mixed = mixed(handle, constraint.getAssignments().values()) || mixed(handle, constraint.getSummary().getDomains().orElse(Map.of()).keySet());
         if (handle instanceof BridgeTableHandle table) {
-            return mixed || executed.contains(table.name())
+            return mixed || executed.contains(StatementTable.of(session, table))
                     ? tables.filter(session, tables.target(session, table), constraint)
-                    : bridge.applyFilter(session, table, constraint);
+                    : bridge.applyFilter(session, fresh(session, table), constraint);
         }
         return mixed ? tables.filter(session, (HiveTableHandle) handle, constraint) : hive.applyFilter(session, handle, constraint);
     }

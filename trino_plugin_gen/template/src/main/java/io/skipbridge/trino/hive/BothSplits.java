@@ -8,9 +8,17 @@ import io.trino.spi.connector.ConnectorTableHandle;
 import io.trino.spi.connector.ConnectorTransactionHandle;
 import io.trino.spi.connector.Constraint;
 import io.trino.spi.connector.DynamicFilter;
+import io.trino.spi.connector.SchemaTableName;
 
-/** Splits of the side that the table's handle belongs to. */
-record BothSplits(ConnectorSplitManager bridge, ConnectorSplitManager hive)
+import java.util.Set;
+import java.util.function.Function;
+
+/**
+ * Splits of the side that the table's handle belongs to.
+ *
+ * @param changed what a transaction has changed: of that a statement reads natively only the tables that it writes itself
+ */
+record BothSplits(ConnectorSplitManager bridge, ConnectorSplitManager hive, Function<ConnectorTransactionHandle, Set<SchemaTableName>> changed)
         implements ConnectorSplitManager
 {
     @Override
@@ -21,6 +29,9 @@ record BothSplits(ConnectorSplitManager bridge, ConnectorSplitManager hive)
             DynamicFilter dynamicFilter,
             Constraint constraint)
     {
-        return (table instanceof BridgeTableHandle ? bridge : hive).getSplits(transaction, session, table, dynamicFilter, constraint);
+        if (table instanceof BridgeTableHandle own) {
+            return bridge.getSplits(transaction, session, changed.apply(transaction).contains(own.name()) ? own.fresh() : own, dynamicFilter, constraint);
+        }
+        return hive.getSplits(transaction, session, table, dynamicFilter, constraint);
     }
 }

@@ -160,7 +160,7 @@ public final class HiveCatalog
     @Override
     public ConnectorSplitManager getSplitManager()
     {
-        return new BothSplits(bridge.getSplitManager(), hive.getSplitManager());
+        return new BothSplits(bridge.getSplitManager(), hive.getSplitManager(), transaction -> changes.get(transaction).tables());
     }
 
     @Override

@@ -117,6 +117,12 @@ public record BridgeTableHandle(
         return limit.isPresent() || aggregateRows.isPresent();
     }
 
+    /** The same scan of the table as it is when the planner is asked, whatever its freshness. */
+    public BridgeTableHandle fresh()
+    {
+        return new BridgeTableHandle(schemaName, tableName, version().fresh().readVersion(), "", timeZone, tableColumns, partitionKeys, filter, enforced, unenforcedConstraint, limit, order, columns, planner, aggregateRows);
+    }
+
     BridgeTableHandle withFilter(ScanFilter newFilter, boolean newEnforced, Optional<String> newPlanner)
     {
         return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, tableColumns, partitionKeys, newFilter, newEnforced, unenforcedConstraint, limit, order, columns, newPlanner.or(() -> planner), aggregateRows);

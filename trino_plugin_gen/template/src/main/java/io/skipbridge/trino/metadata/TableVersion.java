@@ -8,6 +8,7 @@ import static java.util.Objects.requireNonNull;
 record TableVersion(SchemaTableName name, String readVersion)
 {
     private static final String MAX_AGE = ";max_age=";
+    private static final String FRESH = ";fresh";
 
     TableVersion
     {
@@ -21,10 +22,16 @@ record TableVersion(SchemaTableName name, String readVersion)
         return new TableVersion(name, readVersion + MAX_AGE + millis);
     }
 
+    /** The same version, of which the planner uses nothing that it knew before. */
+    TableVersion fresh()
+    {
+        return readVersion.endsWith(FRESH) ? this : new TableVersion(name, readVersion + FRESH);
+    }
+
     @Override
     public String toString()
     {
-        String version = readVersion.split(MAX_AGE, 2)[0];
+        String version = readVersion.split(MAX_AGE + "|" + FRESH, 2)[0];
         return version.isEmpty() ? name.toString() : name + " at " + version;
     }
 }

@@ -38,6 +38,11 @@ class TestTableVersions
         assertEquals(";read_optimized;segments=3;max_age=20", version.readVersion());
         assertEquals(TABLE + " at ;read_optimized;segments=3", version.toString());
         assertEquals(TABLE.toString(), TableVersions.newest(session(), TABLE).withMaxAge(0).toString());
+        TableVersion fresh = version.fresh();
+        assertEquals(";read_optimized;segments=3;max_age=20;fresh", fresh.readVersion());
+        assertEquals(version.toString(), fresh.toString());
+        assertEquals(fresh, fresh.fresh());
+        assertEquals(TABLE.toString(), TableVersions.newest(session(), TABLE).fresh().toString());
     }
 
     @Test
