@@ -5,6 +5,7 @@ Spark's rows are the oracle: those of its answer that satisfy the condition.
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -52,6 +53,7 @@ CASES = [
     for name, source, column, bundle in (
         ("cow_secondary_index", "secondary_index", "name", "1.2.0"),
         ("cow_secondary_index_of_numbers", "secondary_index", "n", "1.2.0"),
+        ("cow_secondary_index_of_dates", "secondary_index", "n", "1.2.0"),
         ("cow_bloom_filters", "bloom_filters", KEY, None),
         ("mor_bloom_filters", "bloom_filters", KEY, "1.2.0"),
         ("cow_record_index", "record_index", KEY, "1.2.0"),
@@ -96,10 +98,14 @@ def when_read(stack: Stack, case: Case) -> tuple[int, int]:
 
 
 def absent(case: Case) -> Any:
+    if case.fixture.name.endswith("_dates"):
+        return datetime.date(1970, 1, 2)
     return 999_983 if case.column == "n" else "none"
 
 
 def literal(value: Any) -> str:
+    if isinstance(value, datetime.date):
+        return f"DATE '{value}'"
     return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
 
 

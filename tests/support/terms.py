@@ -428,6 +428,8 @@ def to_sql(node: Node, row: Mapping[Any, Any], engine: str) -> str:
         case "between":
             return f"({given[0]} BETWEEN {given[1]} AND {given[2]})"
         case "identical" | "distinct":
+            if engine == "hive" and rest[0][1] == BOOLEAN:
+                return f"({given[0]} IS {'NOT ' * (operation == 'distinct')}{given[1]})"
             words = "<=>" if engine == "hive" else "IS NOT DISTINCT FROM"
             same = f"({given[0]} {words} {given[1]})"
             return same if operation == "identical" else f"(NOT {same})"
