@@ -58,7 +58,8 @@ def build(
         progress: called with a line for each step.
         stores: of `versions.STORES`, besides S3 and local files.
         hudi: adds Hudi's reader, which merges logs into base files. It comes from Maven alone.
-        hive: adds Trino's hive connector whole, with all of its stores. It comes from a server.
+        hive: adds Trino's hive connector whole, with all of its stores. Of 476 it comes from a
+            server, of later releases from Maven, without HDFS.
 
     Returns:
         The plugin directory: copy or link it into the server's `plugin/`.
@@ -73,8 +74,8 @@ def build(
         raise BuildFailed(f"no store {unknown[0]}: known are {', '.join(STORES)}")
     if hudi and from_server is not None:
         raise BuildFailed("Hudi's reader is built by Maven only: leave out the server or Hudi")
-    if hive and (from_server is None or not chosen.hive):
-        raise BuildFailed("the hive connector comes from an installed Trino 476: name its server")
+    if hive and chosen.from_server and from_server is None:
+        raise BuildFailed(f"the hive connector is built from an installed Trino {version}: name it")
     _require_java(java_home, chosen.java_release)
     out_dir.mkdir(parents=True, exist_ok=True)  # now, and not after minutes
     progress(f"generating the connector for Trino {version}")
@@ -84,7 +85,7 @@ def build(
         project = Path(temporary)
         write(files, project)
         if from_server is None:
-            built = _maven(project, java_home, stores, progress)
+            built = _maven(project, java_home, stores, progress, hive)
             if hudi:
                 _maven_hudi(project, chosen, java_home, progress)
         else:
@@ -110,13 +111,17 @@ def _require_java(java_home: Path, release: int) -> None:
         raise BuildFailed(f"{java_home} is JDK {version}: this Trino needs JDK {release} or later")
 
 
-def _maven(project: Path, java_home: Path, stores: Collection[str], progress: Progress) -> Path:
+def _maven(
+    project: Path, java_home: Path, stores: Collection[str], progress: Progress, hive: bool
+) -> Path:
     maven = shutil.which("mvn")
     if maven is None:
         raise BuildFailed("Maven (mvn) is not installed; install it, or build from a server")
-    progress("building with Maven: the first build downloads about 100 MB")
+    size = 400 if hive else 100
+    progress(f"building with Maven: the first build downloads about {size} MB")
     environment = {"JAVA_HOME": str(java_home)}
-    profiles = sorted(set(stores) - {"hdfs"})
+    profiles = sorted({*STORES, "hive"} if hive else set(stores))
+    profiles = [name for name in profiles if name != "hdfs"]
     command: list[str | Path] = [maven, "-q", "-B", *(f"-P{name}" for name in profiles)]
     _run([*command, "-DskipTests", "package"], project, environment)
     if "hdfs" in stores:

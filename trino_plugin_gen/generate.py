@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from .versions import DEFAULT, FULL_PACKAGES, target
+from .versions import DEFAULT, target
 
 DEFAULT_PACKAGE = "io.skipbridge.trino"
 DEFAULT_NAME = "skipbridge"
@@ -58,8 +58,6 @@ def generate(
     files |= {f"{_CLIENT_HERE}/{path}": data for path, data in _files(CLIENT)}
     for overlay in chosen.overlays:
         files |= _files(_HOME / "overlay" / overlay)
-    if not chosen.hive:
-        files = _without(FULL_PACKAGES, files)
     renamed = dict(_rename(files, package, connector_name))
     return {path: _pin(path, data, version) for path, data in sorted(renamed.items())}
 
@@ -78,13 +76,6 @@ def _files(root: Path) -> Iterator[tuple[str, bytes]]:
         relative = path.relative_to(root)
         if path.is_file() and not _LEFT_OUT.intersection(relative.parts):
             yield relative.as_posix(), path.read_bytes()
-
-
-def _without(packages: tuple[str, ...], files: dict[str, bytes]) -> dict[str, bytes]:
-    """The project without these packages of the connector."""
-    home = f"/java/{DEFAULT_PACKAGE.replace('.', '/')}/"
-    left_out = tuple(f"{home}{package}/" for package in packages)
-    return {p: data for p, data in files.items() if not any(each in p for each in left_out)}
 
 
 def _rename(

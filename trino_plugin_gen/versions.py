@@ -25,15 +25,14 @@ class Target:
         version: the release.
         java_release: what its server runs on, and `--release` of the compiler.
         overlays: folders below `overlay/`, laid over the template one after the other.
-        from_server: whether building from an installed server was tried; by Maven always was.
-        hive: whether a catalog can be Trino's hive connector too; it was tried on this release.
+        from_server: whether building from an installed server was tried; by Maven always was. The
+            hive connector comes from there, or else from Maven.
     """
 
     version: int
     java_release: int
     overlays: tuple[str, ...]
     from_server: bool
-    hive: bool = False
 
 
 # What a plugin can be built with: stores besides S3 and local files, and Trino's file system cache.
@@ -113,9 +112,6 @@ HIVE_CLASSES = (
     "io/trino/plugin/hive/util/HiveTypeUtil*",
     "io/trino/plugin/hive/util/HiveUtil*",
 )
-
-# Packages of the catalog that is Trino's hive connector too.
-FULL_PACKAGES = ("hive",)
 
 # And those that Trino's file systems and its S3 client take besides, as Maven resolves them: some
 # of their classes are looked up by name.
@@ -201,7 +197,7 @@ NEEDED_FILE_SYSTEMS = (
 )
 
 _TARGETS = {
-    476: Target(476, 24, (), from_server=True, hive=True),
+    476: Target(476, 24, (), from_server=True),
     483: Target(483, 25, ("483",), from_server=False),
 }
 

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from bridge.servers.java import find_jdk
+from trino_plugin_gen.generate import generate, write
+from trino_plugin_gen.versions import DEFAULT, supported
 
 ROOT = Path(__file__).parents[2]
 
 
-def maven(folder: str, jdk: tuple[int, ...], *words: str) -> None:
+def maven(folder: str | Path, jdk: tuple[int, ...], *words: str) -> None:
     done = subprocess.run(
         ["mvn", "-q", "-B", *words],
         cwd=ROOT / folder,
@@ -28,6 +30,13 @@ def maven(folder: str, jdk: tuple[int, ...], *words: str) -> None:
 def test_the_connector_and_hudi_s_reader() -> None:
     maven("trino_plugin_gen/template", (25,), "package")
     maven("trino_plugin_gen/template", (25,), "-f", "hudi/pom.xml", "test")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("version", [v for v in supported() if v != DEFAULT])
+def test_each_call_of_another_release_has_a_rule(version: int, tmp_path: Path) -> None:
+    write(generate(version), tmp_path)
+    maven(tmp_path, (25,), "-Dtest=TestMetadataRule", "test")
 
 
 def test_the_hooks() -> None:

@@ -151,19 +151,14 @@ def test_hudis_reader_comes_from_maven_alone(tmp_path: Path) -> None:
         build(DEFAULT, tmp_path, java_home=tmp_path, from_server=tmp_path, hudi=True)
 
 
-def test_the_hive_connector_comes_from_a_server_of_a_release_that_was_tried(tmp_path: Path) -> None:
+def test_the_hive_connector_comes_from_a_server_or_from_maven(tmp_path: Path) -> None:
     with pytest.raises(BuildFailed, match="an installed Trino 476"):
         build(DEFAULT, tmp_path, java_home=tmp_path, hive=True)
-    with pytest.raises(BuildFailed, match="an installed Trino 476"):
-        build(483, tmp_path, java_home=tmp_path, from_server=tmp_path, hive=True)
-
-
-@pytest.mark.parametrize("version", supported())
-def test_a_release_without_the_full_catalog_has_none_of_it(version: int) -> None:
-    files = generate(version)
-    assert any("/trino/hive/" in path for path in files) == target(version).hive
-    factory = files["src/main/java/io/skipbridge/trino/FullCatalog.java"].decode()
-    assert ("trino.hive." in factory) == target(version).hive
+    with pytest.raises(BuildFailed, match="Trino 483 is built by Maven only"):
+        build(483, tmp_path, java_home=find_jdk(25).home, from_server=tmp_path, hive=True)
+    for version in supported():
+        pom = generate(version)["pom.xml"].decode()
+        assert target(version).from_server or "<id>hive</id>" in pom
 
 
 @pytest.mark.parametrize("version", supported())

@@ -45,7 +45,8 @@ def plugin() -> None:
 @click.option(
     "--hive",
     is_flag=True,
-    help="Add Trino's hive connector, for a catalog that replaces one of it. Needs --from-server.",
+    help="Add Trino's hive connector, for a catalog that replaces one of it. For 476 it needs"
+    " --from-server.",
 )
 @click.option("--name", default="skipbridge", show_default=True, help="Name of the connector.")
 def build(
