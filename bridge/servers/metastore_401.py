@@ -72,6 +72,8 @@ _PROPERTIES = {
     "metastore.thrift.bind.host": LOOPBACK,
     "datanucleus.schema.autoCreateAll": "true",
     "metastore.schema.verification": "false",
+    # HiveServer2 and planners ask for events; without it only a proxy user may.
+    "hive.metastore.event.db.notification.api.auth": "false",
     # Compactors and cleaners are for ACID tables, whose locks a new Derby schema lacks.
     "metastore.housekeeping.threads.on": "false",
     "metastore.compactor.initiator.on": "false",

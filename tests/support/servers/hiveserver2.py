@@ -168,7 +168,6 @@ def _write_configuration(spec: HiveServer2Spec, port: int) -> Path:
         "hive.server2.materializedviews.registry.impl": "DUMMY",
         # A line is in the log when the query that wrote it has ended.
         "hive.async.log.enabled": "false",
-        "hive.notification.event.poll.interval": "0s",
         # No compactor and no locks: there are no ACID tables, and a new Derby schema has no locks.
         "hive.support.concurrency": "false",
         "hive.txn.manager": "org.apache.hadoop.hive.ql.lockmgr.DummyTxnManager",
