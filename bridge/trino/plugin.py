@@ -129,4 +129,6 @@ def _remedy(error: Exception, from_server: Path | None) -> str:
             "from an installed Trino of that version, or link it, as Trino's reference tells "
             "under Stores"
         )
+    if "from an installed Trino" in str(error):
+        return "give its directory with --from-server"
     return "read Maven's messages; it needs a JDK, and on the first run the network"

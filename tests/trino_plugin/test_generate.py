@@ -152,8 +152,9 @@ def test_hudis_reader_comes_from_maven_alone(tmp_path: Path) -> None:
 
 
 def test_the_hive_connector_comes_from_a_server_or_from_maven(tmp_path: Path) -> None:
-    with pytest.raises(BuildFailed, match="an installed Trino 476"):
-        build(DEFAULT, tmp_path, java_home=tmp_path, hive=True)
+    with pytest.raises(PluginBuildFailed, match="from an installed Trino 476") as caught:
+        build_plugin("476", tmp_path, None, "skipbridge", print, hive=True)
+    assert "--from-server" in caught.value.hint
     with pytest.raises(BuildFailed, match="Trino 483 is built by Maven only"):
         build(483, tmp_path, java_home=find_jdk(25).home, from_server=tmp_path, hive=True)
     for version in supported():
