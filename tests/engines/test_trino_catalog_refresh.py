@@ -154,7 +154,7 @@ def test_names_of_partitions_as_the_metastore_spells_them(catalogs: Catalogs) ->
     build(catalogs, "front.spelled")
     run(
         catalogs,
-        "INSERT INTO front.spelled VALUES (2, 'y z/=1:ü', DATE '2024-01-01'),"
+        "INSERT INTO front.spelled VALUES (2, 'y z/=1:', DATE '2024-01-01'),"
         " (3, NULL, NULL), (4, 'X', DATE '2024-01-01')",
     )
     wait_until_indexed(catalogs, "front.spelled")
