@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import random
 import re
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.kernel.types import BIGINT, INTEGER
+from bridge.kernel.types import BIGINT, INTEGER, TIMESTAMP, Field, array, struct
 from bridge.servers.process import free_port
 from bridge.table.model import Column
 from tests.support.iceberg_door import OpenDoor, open_door
@@ -250,3 +251,47 @@ def _write(lake: Lake, numbers: Any, version: int) -> None:
         pq.write_table(pa.table({"file": [number] * 10, "version": [version] * 10}), hidden)
         os.utime(hidden, (1e9 + version, 1e9 + version))
         hidden.replace(path)
+
+
+def test_instants_in_int96(tmp_path: Path, spark: IcebergSpark) -> None:
+    """Far times, too; dictionary-encoded and not, below lists and structs."""
+    texts = ["2024-03-01 12:00:00.007", "0001-01-01 00:00:00", "9999-12-31 23:59:59.999"]
+    times = [None if t is None else datetime.datetime.fromisoformat(t) for t in (*texts, None)]
+    columns = (
+        Column("id", BIGINT),
+        Column("ts", TIMESTAMP),
+        Column("li", array(TIMESTAMP)),
+        Column("st", struct(Field("x", TIMESTAMP))),
+    )
+    wanted = [[i, t, [t], t] for i, t in enumerate((*texts, None))]
+    unit = pa.timestamp("us")
+    for number, dictionary in enumerate((False, True)):
+        data = {
+            "id": range(4),
+            "ts": pa.array(times, unit),
+            "li": pa.array([[t] for t in times], pa.list_(unit)),
+            "st": pa.array([{"x": t} for t in times], pa.struct([("x", unit)])),
+        }
+        options = {"use_deprecated_int96_timestamps": True, "use_dictionary": dictionary}
+        lake = Lake(tmp_path / str(number), columns)
+        lake.write("f.parquet", pa.table(data), **options)
+        lake.build()
+        with open_door(lake) as door:
+            table = spark.table(door.url)
+            flat = spark(f"SELECT id, string(ts) FROM {table} ORDER BY id")
+            assert flat == [row[:2] for row in wanted]
+            deep = "string(ts), transform(li, x -> string(x)), string(st.x)"
+            assert spark(f"SELECT id, {deep} FROM {table} ORDER BY id") == wanted
+            for condition, ids in (
+                (f"ts = TIMESTAMP '{texts[0]}'", [0]),
+                (f"ts <> TIMESTAMP '{texts[0]}'", [1, 2]),
+                ("ts < TIMESTAMP '1900-01-01 00:00:00'", [1]),
+                ("ts >= TIMESTAMP '2024-03-01 12:00:00.007'", [0, 2]),
+                (f"ts IN (TIMESTAMP '{texts[2]}', TIMESTAMP '{texts[1]}')", [1, 2]),
+                (f"NOT ts IN (TIMESTAMP '{texts[2]}')", [0, 1]),
+                (f"st.x = TIMESTAMP '{texts[2]}'", [2]),
+                ("ts IS NULL OR ts > TIMESTAMP '9000-01-01 00:00:00'", [2, 3]),
+            ):
+                found = spark(f"SELECT id FROM {table} WHERE {condition} ORDER BY id")
+                assert found == [[i] for i in ids], condition
+            assert spark(f"SELECT count(*), count(ts), max(id) FROM {table}") == [[4, 3, 3]]
