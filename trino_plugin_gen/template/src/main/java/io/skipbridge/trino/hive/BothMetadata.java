@@ -58,6 +58,7 @@ public final class BothMetadata
 {
     private static final Logger log = Logger.get(BothMetadata.class);
     private static final Map<Method, Method> OWN = own();
+    private static final String PARTITIONS = "$partitions";
 
     private final String catalog;
     private final HiveSettings settings;
@@ -315,7 +316,26 @@ public final class BothMetadata
 
     public Optional<SystemTable> getSystemTable(ConnectorSession session, SchemaTableName name)
     {
-        return hive.getSystemTable(session, name).or(() -> settings.elsewhere().isPresent() ? Optional.empty() : bridge.getSystemTable(session, name));
+        Optional<SystemTable> hives = hive.getSystemTable(session, name);
+        return hives.isPresent() || settings.elsewhere().isPresent() || withoutPartitions(session, name) ? hives : bridge.getSystemTable(session, name);
+    }
+
+    /** Whether a name is that of the partitions of a table that has none in Hive. Clients take them for an index of the table. */
+    private boolean withoutPartitions(ConnectorSession session, SchemaTableName name)
+    {
+        if (!name.getTableName().endsWith(PARTITIONS)) {
+            return false;
+        }
+        String table = name.getTableName().substring(0, name.getTableName().length() - PARTITIONS.length());
+        try {
+            return !table.isEmpty() && tables.find(session, new SchemaTableName(name.getSchemaName(), table)).filter(found -> known(session, found)).isPresent();
+        }
+        catch (TrinoException e) {
+            if (!e.getErrorCode().equals(UNSUPPORTED_TABLE_TYPE.toErrorCode())) {
+                throw e;
+            }
+            return false;
+        }
     }
 
     /** Hive's, with the table's properties; the columns are the same, or the handle would not be native. */
