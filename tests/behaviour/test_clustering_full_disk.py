@@ -121,10 +121,12 @@ def test_a_run_commits_nothing_and_takes_away_what_it_wrote(
             assert "STORAGE_FULL" in done.stderr
             shown = CliRunner().invoke(cli, ["cluster", "show", str(table)]).stdout
             states.update(line.split()[0] for line in shown.splitlines())
-            # A plan of which all is written waits for room for its commit.
-            assert "committing" in shown or not new_files(table), (room, shown, done.output)
+            # A plan of which all is written waits for room for its commit, and one for whose end
+            # there is no room for the next run.
+            waits = "committing" in shown or shutil.disk_usage(small).free < 2 * 4096
+            assert waits or not new_files(table), (room, shown, done.output)
         filler.unlink()
         assert not cluster(table).exit_code
         assert len(new_files(table)) == 3
         shutil.rmtree(table)
-    assert set(statuses) == {0, 1} and states == {"cancelled", "committing"}
+    assert set(statuses) == {0, 1} and states - {"inflight"} == {"cancelled", "committing"}

@@ -271,7 +271,10 @@ def report_of(table: CatalogTable, report: RunReport) -> dict[str, Any]:
 
 
 def _give_back(storage: Storage, timeline: Timeline, plan: ClusteringPlan) -> None:
-    """Cancels a plan and deletes what was written for it, unless another run commits it."""
+    """Cancels a plan and deletes what was written for it, unless another run commits it.
+
+    If there is no room even to say so, the plan waits for the next run, which goes on with it.
+    """
     with suppress(BridgeError):
         if timeline.end(plan.instant, "cancelled") == "cancelled":
             # By what lies there: a group may have ended without a record of it.

@@ -140,8 +140,9 @@ def test_a_plan_brings_its_first_batch(client: PlannerClient) -> None:
 
 
 def test_a_plan_whose_first_batch_is_the_last_is_closed(
-    client: PlannerClient, service: Service
+    client: PlannerClient, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(handler, "_FIRST_WAIT", 60.0)
     nothing = json.dumps({"version": 1, "none": True})
     plan = client.plan("db", "t", nothing, first_splits=9)
     assert plan.first is not None and plan.first.finished and not plan.handle
