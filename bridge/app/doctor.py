@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
@@ -15,7 +16,13 @@ from bridge.clustering.commands.publish import list_left_files
 from bridge.expression.nodes import AlwaysTrue
 from bridge.hive.checks import HiveAddress, examine_hive, examine_hooks
 from bridge.kernel.config import Config, parse_address
-from bridge.kernel.errors import BridgeError, ExternalError
+from bridge.kernel.errors import (
+    BridgeError,
+    ExternalError,
+    SchemaNotFound,
+    TableNotFound,
+    UserError,
+)
 from bridge.kernel.version import VERSION
 from bridge.planner.reports.remedies import remedy_text
 from bridge.planner.request import ScanRequest
@@ -34,6 +41,7 @@ from bridge.runtime.diagnostic import Diagnostic, run_check
 from bridge.runtime.nested_files import REMEDY, describe_nested
 from bridge.servers.java import find_jdk
 from bridge.service.client import PlannerClient
+from bridge.service.codec import PROTOCOL
 from bridge.storage.object_store.listing_probe import require_listings
 from bridge.storage.uri import canonical, parse
 from bridge.trino.client import trino_client
@@ -71,10 +79,11 @@ def examine(
         )
     else:
         yield Diagnostic("Maven", "ok", "found")
-    needed = table is not None and not is_location(table)
+    named = None if table is None or is_location(table) else table
+    needed = named is not None
     found = run_check("metastore", lambda: _metastore(config), "error" if needed else "warning")
     yield found
-    yield run_check("planner", lambda: _planner(config))
+    yield run_check("planner", lambda: _planner(config, named))
     if trino is not None:
         yield run_check("Trino", lambda: _trino(trino), "error")
     hooked_plans = None if hive is None else (yield from examine_hive(hive))
@@ -120,10 +129,11 @@ def _metastore(config: Config) -> Diagnostic:
         return Diagnostic("metastore", "ok", f"{config.text('metastore.uri')}, version {found}")
 
 
-def _planner(config: Config) -> Diagnostic:
+def _planner(config: Config, table: str | None) -> Diagnostic:
     endpoint = f"{config.text('service.host')}:{config.text('service.port')}"
     with PlannerClient(endpoint, timeout=5.0) as client:
         health = client.health()
+        failure = _ask_metastore(config, client, table)
     if health.version != VERSION:
         return Diagnostic(
             "planner",
@@ -131,7 +141,33 @@ def _planner(config: Config) -> Diagnostic:
             f"{endpoint} runs version {health.version}, this is {VERSION}",
             "restart it with `skipbridge serve`",
         )
+    if failure is not None:
+        return Diagnostic(
+            "planner",
+            "warning",
+            f"{endpoint} runs, but {failure}",
+            "start `skipbridge serve` with the right metastore.uri, or start that metastore",
+        )
     return Diagnostic("planner", "ok", f"{endpoint}, {health.open_plans} plans open")
+
+
+def _ask_metastore(config: Config, client: PlannerClient, table: str | None) -> str | None:
+    """What is wrong with the planner's metastore: it is away, or lacks a table that ours has."""
+    try:
+        if table is None:
+            client.call("list_schemas", PROTOCOL)
+            return None
+        catalog, name = resolve(config, table, storage_of(config))
+        client.call("get_table", name.schema, name.table, "hive", "", "", PROTOCOL)
+    except (SchemaNotFound, TableNotFound):
+        with suppress(BridgeError):  # told by other checks
+            catalog.table(name)
+            return f"its metastore is another than this command's, and has no table {table}"
+    except UserError:  # it is about the table, and told by other checks
+        pass
+    except BridgeError as e:
+        return f"it cannot ask its metastore: {e.message}"
+    return None
 
 
 def _trino(address: str) -> Diagnostic:

@@ -21,7 +21,12 @@ import pytest
 from click.testing import CliRunner
 
 from bridge.app.cli.main import cli
+from bridge.kernel.config import load
 from bridge.kernel.types import BIGINT
+from bridge.planner.splits.coalesce import SplitSettings
+from bridge.runtime.compose import planner_of, resolve, storage_of
+from bridge.service.handler import PlannerHandler
+from bridge.service.server import PlannerServer
 from bridge.table.model import Column
 from tests.engines.stack import Stack, register
 
@@ -189,6 +194,23 @@ def test_no_such_table(doctor: Doctor, files: Path) -> None:
     assert lines[0].startswith("error") and "exmined" in lines[0]
     assert lines[-1] == "broken: index of laws.exmined"
     assert sum("no table laws.exmined" in line for line in lines) == 1
+
+
+def test_a_planner_of_another_metastore(stack: Stack, doctor: Doctor, files: Path) -> None:
+    """Its catalog answers, and does not have the table that the command's own metastore has."""
+    config = load()
+    storage = storage_of(config)
+    other, _ = resolve(config, f"{files}/", storage)
+    server = PlannerServer(("127.0.0.1", 0), 1 << 20)
+    handler = PlannerHandler(planner_of(config, other, storage), server.endpoint, SplitSettings())
+    threading.Thread(target=server.serve, args=(handler,), daemon=True).start()
+    try:
+        status, words, remedy = told(doctor(TABLE, planner=server.endpoint), "planner")
+    finally:
+        server.stop(5.0)
+        handler.close()
+    assert status == "warning" and f"another than this command's, and has no table {TABLE}" in words
+    assert "metastore.uri" in remedy
 
 
 def test_files_in_subdirectories(doctor: Doctor, files: Path) -> None:
