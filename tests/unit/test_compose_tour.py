@@ -300,6 +300,13 @@ def test_all_speak_of_one_store_one_metastore_and_one_planner() -> None:
         assert held == [hive["hive.metastore.warehouse.dir"]]
 
 
+def test_hive_has_every_property_that_its_page_names() -> None:
+    page = (ROOT / "docs/how-to/hive.md").read_text("utf-8")
+    told = re.findall(r"^<property><name>(.+)</name><value>(.+)</value></property>$", page, re.M)
+    assert len(told) == 3
+    assert set(told) <= set(site().items())
+
+
 def test_the_catalogs_properties_are_known() -> None:
     java = "trino_plugin_gen/template/src/main/java/io/skipbridge/trino/BridgeConfig.java"
     known = set(re.findall(r'"(skipbridge\.[\w.-]+)"', (ROOT / java).read_text()))
