@@ -146,6 +146,7 @@ def describe_table(config: Config, name: str) -> dict[str, Any]:
             "partition_keys": [{"name": c.name, "type": str(c.type)} for c in table.partition_keys],
             "partitions": len(catalog.partition_names(table)) if table.partition_keys else 0,
             "properties": table.properties,
+            "reader_properties": dict(table.reader_properties),
         }
 
 

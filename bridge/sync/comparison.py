@@ -42,6 +42,7 @@ from bridge.sync.extractors import find_extractor
 from bridge.sync.places import typed_keys
 from bridge.sync.report import SyncReport
 from bridge.sync.request import SyncRequest, SyncSettings
+from bridge.sync.schemas.contradictions import refuse_contradictions, refuse_other_keys
 from bridge.sync.schemas.file_options import FileFormatOptions, declare_files
 from bridge.sync.schemas.file_types import FileTypes, Schemas
 from bridge.sync.schemas.schema import (
@@ -237,19 +238,11 @@ class Comparison:
         if table is not None and table.keys:
             names = self._client.get_partition_names(request.name.schema, request.name.table)
         extractor = request.extractor or properties.get(EXTRACTOR_PROPERTY) or "hive"
-        if table is not None and request.format not in (None, table.layout.format):
-            raise InvalidRequest(
-                f"{request.name} is stored as {table.layout.format}, not {request.format}",
-                "leave --format out, or register the directory under another name",
-            )
+        if table is not None:
+            refuse_contradictions(request, table)
         keys = tuple(k.name.lower() for k in request.keys)
         known = tuple(k.name for k in table.keys) if table is not None else keys
-        if keys and keys != known:
-            raise InvalidRequest(
-                f"{request.name} has the partition keys {', '.join(known) or 'none'}, "
-                f"not {', '.join(keys)}",
-                "a table's keys cannot be changed: leave --partition-keys out, or register another",
-            )
+        refuse_other_keys(request, known)
         # Hive-style directories name their keys; a mismatch error shows both names.
         reader = find_extractor(extractor, () if extractor == "hive" and not keys else known)
         listed_at = time.monotonic()

@@ -23,7 +23,7 @@ from bridge.storage.reading.ahead import ask_all
 from bridge.sync.request import SyncRequest
 from bridge.sync.schemas.schema import thin_out
 from bridge.table.directory.discovered import Discovered
-from bridge.table.directory.stray import format_of, options
+from bridge.table.directory.stray import find_delimiter, format_of, options
 from bridge.table.hudi.schema.avro_schema import META_COLUMNS, avro_columns
 from bridge.table.infer import common_type
 from bridge.table.model import Column
@@ -116,17 +116,18 @@ def declare_files(
 
 def _told(storage: Storage, root: str, files: Sequence[tuple[str, int]]) -> str:
     """The format that files tell. Errors: UnsupportedTable: it has to be asked for."""
-    names: dict[str, str] = {}
+    names: dict[str, tuple[str, str]] = {}
     for uri, size in files[:_SAMPLED]:
         found, what = format_of(storage, uri, size)
         if found is not None and file_format(found).recognise is not None:
             return found
-        names.setdefault(found or "", f"{uri.rpartition('/')[2]} is {what}")
-    for format, told in names.items():
+        mark = find_delimiter(storage, uri, size) if found == "csv" else ","
+        names.setdefault(found or "", (f"{uri.rpartition('/')[2]} is {what}", mark))
+    for format, (told, mark) in names.items():
         if format:
             raise UnsupportedTable(
                 f"{root} holds files that do not tell their format: {told}",
-                f"name it:{options(format)}",
+                f"name it:{options(format, mark)}",
             )
     return "parquet"  # whose reader tells what is wrong with each
 

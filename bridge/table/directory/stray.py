@@ -135,7 +135,7 @@ def refuse_undescribed(storage: Storage, location: str, files: Sequence[tuple[st
             f"{uri.rpartition('/')[2]} is {what}",
             "register it in a metastore (for trials: skipbridge metastore start): skipbridge sync "
             f"DB.TABLE --location {shlex.quote(location)}"
-            f"{options(format, _delimiter(storage, uri, size))}; then name DB.TABLE",
+            f"{options(format, find_delimiter(storage, uri, size))}; then name DB.TABLE",
         )
 
 
@@ -150,8 +150,10 @@ def options(format: str, delimiter: str = ",") -> str:
     return f" --format {format}{more.get(format, '')}"
 
 
-def _delimiter(storage: Storage, uri: str, size: int) -> str:
+def find_delimiter(storage: Storage, uri: str, size: int) -> str:
     """What seems to separate the fields of a CSV file; a comma if it is not plain to see."""
+    if uri.lower().endswith(tuple(f".tsv{codec}" for codec in _CODECS)):
+        return "\t"
     (head,) = storage.read_ranges(uri, [(0, min(_HEAD, size))])
     line = head.decode("utf-8", "replace").splitlines()[0] if head else ""
     if "," in line or not line.replace("\t", "").isprintable():

@@ -14,12 +14,14 @@ import pytest
 
 import bridge
 from bridge.kernel.errors import InvalidRequest, UnsupportedTable
+from bridge.kernel.types import STRING
 from bridge.metastore.classify import storage_format
 from bridge.storage.local_disk.local import LocalStorage
 from bridge.sync.report import SyncReport
 from bridge.sync.request import SyncRequest, SyncSettings
 from bridge.sync.schemas.file_options import given_columns
 from bridge.sync.table import TableSync
+from bridge.table.model import Column
 from tests.support.sync_lake import NAME, ModelMetastore
 
 TABLE = pa.table({"id": [1, 2], "s": ["a", None]})
@@ -174,3 +176,45 @@ def test_options_that_do_not_fit_the_files_are_refused(tmp_path: Path) -> None:
             sync(ModelMetastore(), tmp_path / where, **asked)
     with pytest.raises(UnsupportedTable, match="'iceberg' are not synced"):
         sync(ModelMetastore(), tmp_path / "c", format="iceberg")
+
+
+CSV = {"format": "csv", "header": True}
+TEXT = {"format": "text", "columns": "id int, s string", "delimiter": ";"}
+
+
+@pytest.mark.parametrize(
+    ("made", "asked", "held"),
+    [
+        (CSV, {"delimiter": ";"}, "--delimiter ';' contradicts it: its delimiter is ','"),
+        (CSV, {"format": "csv", "columns": "a, b"}, "its columns are id string, s string"),
+        ({"format": "csv", "columns": "id, s"}, {"header": True}, "skip.header.line.count is 0"),
+        (TEXT, {"delimiter": ","}, "its delimiter is ';'"),
+        (TEXT, {"columns": "id bigint, s string"}, "its columns are id int, s string"),
+        ({}, {"delimiter": ","}, "it is stored as parquet"),
+        ({}, {"keys": (Column("p", STRING),)}, "has the partition key p int, not string"),
+    ],
+)
+def test_options_that_contradict_the_table_are_refused(
+    tmp_path: Path, made: dict[str, Any], asked: dict[str, Any], held: str
+) -> None:
+    format = made.get("format", "parquet")
+    write(tmp_path / "p=1" / f"a.{format}", format)
+    store = ModelMetastore()
+    sync(store, tmp_path, **made)
+    with pytest.raises(InvalidRequest) as refused:
+        sync(store, tmp_path, **asked)
+    assert held in refused.value.message and "leave --" in refused.value.hint
+    # What says the same as the table is no contradiction.
+    assert sync(store, tmp_path, **made).outcome == "in step"
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz"])
+def test_a_file_of_tabs_asks_for_its_delimiter(tmp_path: Path, name: str) -> None:
+    data = b"id\ts\n1\ta\n"
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    with pytest.raises(UnsupportedTable) as refused:
+        sync(ModelMetastore(), tmp_path)
+    assert "--format csv --delimiter $'\\t' --header" in refused.value.hint
+    with pytest.raises(UnsupportedTable) as refused, bridge.connect() as s:
+        s.table(f"{tmp_path}/").index.build()
+    assert "--format csv --delimiter $'\\t' --header" in refused.value.hint
