@@ -326,8 +326,11 @@ _STATUS: tuple[tuple[type[BridgeError], int, str], ...] = (
 
 def _failure(error: BridgeError) -> Response:
     telemetry.ERRORS.labels(error.code).inc()
-    user = error.category is Category.USER_ERROR
-    status, kind = (400, "BadRequestException") if user else (503, "ServiceUnavailableException")
+    status, kind = 500, "ServiceFailureException"
+    if error.category is Category.USER_ERROR:
+        status, kind = 400, "BadRequestException"
+    elif error.retryable:  # clients ask again after this status
+        status, kind = 503, "ServiceUnavailableException"
     for cls, code, name in _STATUS:
         if isinstance(error, cls):
             status, kind = code, name
