@@ -14,7 +14,8 @@ from bridge.index.building.build import BuildReport, build_index, refresh_partit
 from bridge.index.building.collect import Beside, Collector, FileTask, Reading, ThreadCollector
 from bridge.index.generations.entries import live_entries
 from bridge.index.generations.manifest import Manifest
-from bridge.index.generations.replacements import read_replacements
+from bridge.index.generations.replacements import DIRECTORY as REWRITTEN
+from bridge.index.generations.replacements import location_before_publishing, read_replacements
 from bridge.index.generations.shard import Collected
 from bridge.index.generations.store import IndexStore
 from bridge.index.kinds.definition import IndexSettings, KindDefinition
@@ -32,6 +33,7 @@ from bridge.runtime.compose import index_store, is_location, resolve, storage_of
 from bridge.runtime.spark_log_filter import filter_spark_log
 from bridge.runtime.table_snapshot import table_files
 from bridge.storage.port import Storage
+from bridge.storage.uri import join
 from bridge.table.model import Catalog, CatalogTable
 from bridge.table.registry import DIRECTORY
 from bridge.table.segments.format import NAME as SEGMENTS
@@ -409,6 +411,18 @@ def show_index_to_planners(config: Config, table: str, index: str, visible: bool
         manifest = change_settings(store, lambda held: held.with_visibility(index, visible))
         return {"table": str(found.name), "index": index, "visible": visible,
                 "generation": manifest.generation}  # fmt: skip
+
+
+def list_clustered(config: Config, table: str) -> list[str]:
+    """Directories of rewritten files below a table, which queries find by its index alone."""
+    with open_indexed_table(config, table) as (storage, _, found, _):
+        root = join(location_before_publishing(found.location), REWRITTEN)
+        return [
+            uri.rstrip("/")
+            for uri in storage.list_directories(root)
+            if uri.rstrip("/").rpartition("/")[2].isdigit()
+            and len(storage.list_all(uri, recursive=True).paths)
+        ]
 
 
 def drop_from_index(config: Config, table: str, index: str | None) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from types import ModuleType
 
 from bridge.kernel.errors import EnvironmentMissing
@@ -15,5 +16,6 @@ def trino_client() -> ModuleType:
         raise EnvironmentMissing(
             "the Python package trino is not installed", "pip install 'skipbridge[trino]'"
         ) from error
+    logging.getLogger("trino.client").setLevel(logging.CRITICAL)  # it tells each attempt
     found: ModuleType = trino
     return found

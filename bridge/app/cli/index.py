@@ -286,13 +286,15 @@ def reveal(config: Config, table: str, name: str) -> None:
 @settings(*_SETTINGS)
 def drop(config: Config, table: str, name: str | None, yes: bool) -> None:
     """Drop one INDEX of TABLE, or all of its indexes; no data file is touched."""
-    from bridge.indexing.table import drop_from_index
+    from bridge.indexing.table import drop_from_index, list_clustered
 
     if name is None and not yes:
         click.confirm(f"Drop all indexes of {table}?", abort=True, err=True)
     done = drop_from_index(config, table, name)
     if name is None:
         emit(f"{done['table']}: all indexes dropped, {done['files']} files of them deleted")
+        for directory in list_clustered(config, table):
+            say(f"left: {directory}: no query reads its rewritten files now: delete it")
     else:
         emit(f"{done['table']} @ generation {done['generation']}: {name} dropped")
 

@@ -198,11 +198,14 @@ def _show_columns(columns: Sequence[dict[str, Any]]) -> None:
 
 @table.command("drop")
 @click.argument("name", metavar="DB.TABLE")
+@click.option("--yes", is_flag=True, help="Do not ask.")
 @settings("metastore.uri")
-def drop(config: Config, name: str) -> None:
+def drop(config: Config, name: str, yes: bool) -> None:
     """Drop a table of segments: its log, index and views. Its fact files stay."""
     from bridge.segments.commands.tables import drop_table
 
+    if not yes:
+        click.confirm(f"Drop {name}, with its log, index and views?", abort=True, err=True)
     drop_table(config, name)
     emit(f"dropped {name}; its fact files are where they were")
 

@@ -107,6 +107,12 @@ def _first_bad(storage: Storage, uri: str, size: int, recipe: Recipe) -> Segment
                 if place >= len(cut) or cut[place] == syntax.null or castable(cut[place], type):
                     continue
                 text = cut[place][:_SHOWN]
+                if at == 1 and text.strip().lower() == name:
+                    return SegmentBadValue(
+                        f"{uri}, line 1 names the columns: {text!r} is no {type}",
+                        "drop the table, which keeps the files, and create it with --property "
+                        "csv.header_lines=1",
+                    )
                 return SegmentBadValue(
                     f"{uri}, line {at}: {text!r} is no {type}, which column {name} is",
                     "mend the file, declare another type, name the text that stands for NULL "

@@ -143,6 +143,17 @@ def test_dropping_the_index_drops_its_plans(table: Path) -> None:
     assert run("show", table).stdout == ""
 
 
+def test_dropping_the_index_names_what_only_it_could_read(table: Path) -> None:
+    run("run", table, "--now", "--local", "--by", "x")
+    (left,) = (d for d in (table / ".skipbridge_clustered").iterdir() if d.name.isdigit())
+    result = CliRunner().invoke(cli, ["index", "drop", str(table), "--yes"])
+    assert result.exit_code == 0, result.output
+    assert (
+        f"left: file://{left}: no query reads its rewritten files now: delete it" in result.stderr
+    )
+    assert "delete .skipbridge_clustered/" + left.name in run("clean", table).stderr
+
+
 def test_a_damaged_plan_is_shown_and_cancelled(table: Path) -> None:
     instant = run("schedule", table, "--by", "x").stdout.strip()
     (plan,) = (table / ".skipbridge" / "clustering").glob("*.requested.json")

@@ -117,7 +117,9 @@ def test_a_segment_is_added_listed_hidden_merged_and_deleted(run: Run, tmp_path:
     for each in ("2000-01-01", min(added), "2000-01-01T00:00:00Z"):
         assert "deleted nothing" in done(run("segment", "delete", "./calls", "--before", each))
     assert "deleted 0.1" in done(run("segment", "delete", "./calls", "--before", "2999-01-01"))
-    assert "dropped ./calls" in done(run("table", "drop", "./calls"))
+    asked = run("table", "drop", "./calls")  # nobody answers
+    assert asked.exit_code == 1 and "Drop ./calls" in asked.stderr
+    assert "dropped ./calls" in done(run("table", "drop", "./calls", "--yes"))
     assert {p: p.read_bytes() for p in (tmp_path / "lake").rglob("*") if p.is_file()} == before
     assert all(p.stat().st_mtime == 1.7e9 for p in before)
 
@@ -232,6 +234,15 @@ def test_a_mistake_is_one_error_with_its_remedy(
     assert f"error {code}: " in failed.stderr and said in failed.stderr, failed.output
     assert "\n  -> " in failed.stderr
     assert ids(run) == {"0": "Success", "1": "Success"}
+
+
+def test_strict_names_the_property_of_a_line_of_names(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "named").mkdir()
+    (tmp_path / "named" / "a.csv").write_bytes(b"id,seconds\n1,2\n")
+    done(run("table", "create", "./c", "--format", "csv", "--columns", "id bigint, seconds int"))
+    failed = run("segment", "add", "./c", str(tmp_path / "named"), "--strict", "--local")
+    assert "line 1 names the columns: 'id' is no bigint" in failed.stderr
+    assert "csv.header_lines=1" in failed.stderr
 
 
 def test_strict_names_file_line_and_value(run: Run) -> None:

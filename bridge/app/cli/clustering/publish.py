@@ -297,6 +297,9 @@ def clean(config: Config, table: str, retain: str, dry_run: bool, output: str) -
         f"{'would be ' if dry_run else ''}deleted, {human_bytes(made['bytes'])}"
     )
     for instant in made["unknown"]:
-        say(f"left alone: files of plan {instant}, which this index does not know")
+        say(
+            f"left alone: files of plan {instant}, which this index does not know -> if its index "
+            f"was dropped, no query reads them: delete .skipbridge_clustered/{instant}"
+        )
     for name in made["shared"]:
         say(f"left alone: what {name} may read, which lies in the same place")
