@@ -180,6 +180,15 @@ FUNCTIONS: dict[str, Function] = {
     ),
 }
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+_WORDS = (
+    "all alter and any as between case create cross current_catalog current_date current_time "
+    "current_timestamp current_user distinct drop else except false fetch for from glob grant "
+    "having ilike inner insert intersect into join lateral like localtime localtimestamp "
+    "match_recognize not notnull null on or outer partitioned_by regexp returning revoke rlike "
+    "rollback select tablesample then true uncache union using values when where with xor"
+)
+_KEYWORDS = frozenset(_WORDS.split())
+"""What is no column's name in Trino's dialect unless it is quoted."""
 _SWAPS = frozenset({"add", "multiply"})
 ALIASES = {
     "substr": "substring",
@@ -250,7 +259,8 @@ def _column(reference: Reference) -> str:
     if isinstance(reference, Call):
         return reference.text
     names = map(str.lower, reference.path)
-    return ".".join(n if _PLAIN.fullmatch(n) else _quoted(n) for n in names)
+    plain = (n if _PLAIN.fullmatch(n) and n not in _KEYWORDS else _quoted(n) for n in names)
+    return ".".join(plain)
 
 
 def _quoted(name: str) -> str:

@@ -310,6 +310,8 @@ def unindexed_functions(
         if FUNCTIONS[call.function].apply is None:
             continue
         text = reference_text(call)
+        if any(column.path[0].startswith("$") for column in columns_of(call)):
+            continue  # hidden columns are answered from the listing alone
         # A damaged index is reported as such, not as missing.
         if any(kind.concerns(asked) or kind.definition.on == text for kind in kinds):
             continue

@@ -122,7 +122,7 @@ def _bounds_remedy(
         )
     return Remedy(
         text=f"write its files with statistics and as {type}, if they have none or another type "
-        "(such as unsigned numbers of 64 bits)"
+        "(such as unsigned numbers of 64 bits, or with their highest bit set)"
     )
 
 

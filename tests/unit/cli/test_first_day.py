@@ -327,7 +327,7 @@ def test_the_doctor_takes_a_relative_directory_that_is_no_table(run: Run) -> Non
     assert "error    index of ./t: " in done.stdout and "planner.recursive" in done.stdout
 
 
-def test_the_doctor_names_what_does_not_answer(run: Run) -> None:
+def test_the_doctor_names_what_does_not_answer(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     write(Path("t") / "0.parquet", pa.table({"x": [1]}))
     assert run("index", "build", "./t", "--local").exit_code == 0
     done = run("doctor", "./t", "--port", "1")
@@ -341,6 +341,7 @@ def test_the_doctor_names_what_does_not_answer(run: Run) -> None:
     done = run("doctor", "--trino", "127.0.0.1:1")
     told = " ".join(done.stdout.split())
     assert "error Trino: no Trino answers at 127.0.0.1:1 -> start it" in told
+    assert "attempts" not in told and not [r for r in caplog.records if r.name.startswith("trino")]
     assert done.exit_code == 1
 
 
@@ -443,3 +444,25 @@ def test_a_doubtful_value_is_named(run: Run, declared: str, good: str, odd: str)
     assert refused.value.code == "FILE_AMBIGUOUS"
     value = odd.strip('"')
     assert f"values of 'n': {value!r} does not fit {declared}" in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("condition", "advice"),
+    [
+        ("lower(\"select\") = 'b'", "--expression"),
+        ("lower(\"$path\") = 'x'", None),
+        ("\"$path\" LIKE '%/x%y'", None),
+    ],
+)
+def test_advice_can_be_followed(run: Run, condition: str, advice: str | None) -> None:
+    """A column named as a keyword is quoted; hidden columns get no index."""
+    write(Path("t") / "0.parquet", pa.table({"select": ["A", "B"]}))
+    assert run("index", "build", "./t", "--local").exit_code == 0
+    told = run("explain", "./t", condition)
+    assert told.exit_code == 0, told.output
+    found = re.search(r"-> (skipbridge index build .*)", told.stdout)
+    assert (found is not None) == (advice is not None), told.stdout
+    if found is not None:
+        words = shlex.split(found[1])[1:]
+        assert advice in words and run(*words, "--local").exit_code == 0
+        assert "NO_INDEX" not in run("explain", "./t", condition).stdout
