@@ -27,12 +27,12 @@ def refuse_contradictions(request: SyncRequest, table: RegisteredTable) -> None:
             f"leave {option.split()[0]} out; to change the table: ALTER TABLE, or drop it (its "
             "files stay) and sync again",
         )
-    held_types = {k.name.lower(): k.type for k in table.keys}
+    types = {k.name.lower(): k.type for k in table.keys}
     for key in request.keys:
-        held = held_types.get(key.name.lower(), UNKNOWN)
-        if UNKNOWN not in (key.type, held) and key.type != held:
+        type = types.get(key.name.lower(), UNKNOWN)
+        if UNKNOWN not in (key.type, type) and key.type != type:
             raise InvalidRequest(
-                f"{request.name} has the partition key {key.name} {held}, not {key.type}",
+                f"{request.name} has the partition key {key.name} {type}, not {key.type}",
                 _KEYS_REMEDY,
             )
 
