@@ -158,7 +158,7 @@ def test_the_figures_of_the_readme_are_those_of_the_docs() -> None:
     "about",
     [
         "how-to/clustering", "how-to/publishing", "how-to/indexes", "how-to/sync", "how-to/s3",
-        "how-to/segments", "how-to/hudi", "reference/trino",
+        "how-to/segments", "how-to/hudi", "how-to/iceberg-rest", "reference/trino",
     ],
 )  # fmt: skip
 def test_a_page_has_one_task(about: str) -> None:
