@@ -568,6 +568,12 @@ class Comparison:
             keys = ", ".join(f"{k.name} {k.type}" for k in plan.stored.keys)
             lines = [f"+ table {self._request.name}" + (f", partitioned by {keys}" if keys else "")]
             lines += [*plan.files.notes, *plan.stored.notes]
+            of_files = {c.name.lower() for c in self._files_columns}
+            lines += [
+                f"~ the files' column {k.name} is hidden: the partition key has its name"
+                for k in plan.stored.keys
+                if k.name.lower() in of_files
+            ]
         else:
             lines, properties = [], plan.table.properties
             if (

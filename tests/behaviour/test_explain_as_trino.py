@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from bridge.engines.trino.translate import translate
 from bridge.expression.parsing.text import parse_where
-from bridge.kernel.types import DATE, STRING, TIMESTAMP
+from bridge.kernel.types import BIGINT, DATE, STRING, TIMESTAMP
 from bridge.planner.reports.report import PruneReport
 from bridge.planner.request import ScanRequest
 from bridge.table.model import Column
@@ -81,3 +83,26 @@ def test_what_prunes_nothing_is_named(lake: Lake, text: str) -> None:
 def test_what_trino_leaves_as_it_is_still_names_its_index(lake: Lake) -> None:
     report = explained(lake, "quarter(ts) = 3")
     assert [n.reason for n in report.not_used] == ["NO_INDEX"]
+
+
+def test_what_an_engine_sends_and_is_evaluated_is_not_called_dropped(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, (Column("n", BIGINT),), ())
+    for n in (-3, 3, 5):
+        lake.write(f"{n}.parquet", pa.table({"n": pa.array([n, n])}))
+    lake.build()
+    column = {"column": "n", "type": "bigint"}
+    node = {"call": "abs", "type": "bigint", "args": [column]}
+    equal = [node, {"constant": 3, "type": "bigint"}]
+    random = [{"call": "rand", "type": "double", "args": []}, {"constant": 0.5, "type": "double"}]
+    parts = [
+        {"call": call, "type": "boolean", "args": args}
+        for call, args in (("$equal", equal), ("$less_than", random))
+    ]
+    whole = {"call": "$and", "type": "boolean", "args": parts}
+    document = {"version": 1, "none": False, "domains": [], "expression": whole}
+    asked = translate(json.dumps(document))
+    plan = lake.planner().plan(ScanRequest(NAME, asked.expression, asked.dropped))
+    drained(plan)
+    report = plan.report()
+    assert report.files_kept == 2 and len(asked.dropped) == 2
+    assert len(report.dropped) == 1 and "rand" in report.dropped[0]

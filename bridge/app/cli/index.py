@@ -150,8 +150,9 @@ def build(
     Writers need not wait: until the next refresh, queries read every file written meanwhile. The
     build commits after every 50,000 files. Planners use each commit at once, and
     a failed build continues from its last commit when run again.
-    Exit status 3: some files could not be indexed (`index show --failed`); every query reads them.
-    Or a partition could not be listed, since its place or a file has no URI; the rest is done.
+    Exit status 3: some files could not be indexed in this run (`index show --failed` names those of
+    all runs; they are tried again when they change); every query reads them. Or a partition could
+    not be listed, since its place or a file has no URI; the rest is done.
 
     \b
     skipbridge index build demo.flights
@@ -220,8 +221,9 @@ def refresh(
 
     Run it after writes, or repeat it with --watch. Until then every query reads new files: slower,
     never wrong. Several may run at once: one commits first, the others add what it lacks.
-    Exit status 3: some files could not be indexed (`index show --failed`), and every query reads
-    them; or files lie in directories that the table was published from, and no query reads them.
+    Exit status 3: some files could not be indexed in this run, and every query reads them (later
+    runs do not name them again: `index show --failed`); or files lie in directories that the table
+    was published from, and no query reads them.
     """
     inline = None
     if cluster_after is not None or cluster_small_files is not None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-from bridge.expression.nodes import BoundCall, BoundReference, reference_text
+from bridge.expression.nodes import BoundCall, BoundComputed, BoundReference, reference_text
 from bridge.expression.parsing.text import format_bound
 from bridge.formats.file_format import FileFormat
 from bridge.formats.registry import file_format
+from bridge.index.kinds.kind import predicates
 from bridge.index.kinds.modes import COUNTS, NONE, Modes
 from bridge.kernel.errors import IndexCorrupt
 from bridge.kernel.types import Kind, Type
@@ -33,13 +34,19 @@ def report_of(
     if counters.filtered_partitions.total:
         stages.append(counters.filtered_partitions.freeze())
     stages += [c.freeze() for c in counters.in_order() if c.total or c is counters.listing]
+    # What was evaluated all the same, as an expression of the whole row, was not dropped.
+    computed = {
+        reference_text(p.reference)
+        for p in (predicates(context.predicate) if context.dropped else ())
+        if isinstance(p.reference, BoundComputed)
+    }
     return PruneReport(
         table=str(context.table.name),
         engine=context.request.engine,
         generation=context.view.generation,
         freshness=context.snapshot.freshness,
         predicate=format_bound(context.predicate),
-        dropped=context.dropped,
+        dropped=tuple(text for text in context.dropped if f"({text})" not in computed),
         stages=tuple(stages),
         files_total=counters.listing.total,
         # Two threads count: one lists files, the other hands out batches.
@@ -109,6 +116,8 @@ def _bounds_remedy(
     type = reference.type
     if type.kind in _NESTED:
         return Remedy(text=_INSTEAD.get(type.kind, "write what is asked as a column of its own"))
+    if format.name == "json" and len(reference.path) > 1:
+        return Remedy(text="write what is asked as a column of its own: members are not indexed")
     if modes.of(reference.path) in (NONE, COUNTS):
         return Remedy("build", table, ("--mode", f"{reference_text(reference)}=full"))
     if type.is_floating:

@@ -218,3 +218,11 @@ def test_a_file_of_tabs_asks_for_its_delimiter(tmp_path: Path, name: str) -> Non
     with pytest.raises(UnsupportedTable) as refused, bridge.connect() as s:
         s.table(f"{tmp_path}/").index.build()
     assert "--format csv --delimiter $'\\t' --header" in refused.value.hint
+
+
+def test_a_column_that_a_partition_key_hides_is_told_once(tmp_path: Path) -> None:
+    write(tmp_path / "s=1" / "a.parquet", "parquet")
+    store = ModelMetastore()
+    told = "~ the files' column s is hidden: the partition key has its name"
+    assert told in sync(store, tmp_path).table_changes
+    assert told not in sync(store, tmp_path, full=True).table_changes
