@@ -12,6 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import bridge
+from bridge.expression.parsing.text import parse_where
+from bridge.kernel.types import BIGINT, parse_hive_type
+from bridge.planner.request import ScanRequest
+from bridge.table.model import Column
+from tests.support.lake import NAME, Lake, age, drained
 
 
 @pytest.fixture(scope="module")
@@ -108,3 +113,16 @@ def test_times_of_orc_say_why_they_skip_less(tmp_path: Path) -> None:
         (none,) = told("tz = TIMESTAMP '2026-01-01 00:00:00'")
         assert none.startswith("NO_STATISTICS: ") and "times with a zone have none" in none
         assert told("k = 0") == told("ts IS NULL") == []
+
+
+def test_a_member_of_nested_json_gets_no_advice_that_cannot_help(tmp_path: Path) -> None:
+    columns = (Column("id", BIGINT), Column("extra", parse_hive_type("struct<a:int>")))
+    lake = Lake(tmp_path, columns, format="json")
+    file = lake.directory(()) / "a.json"
+    file.write_bytes(b'{"id": 1, "extra": {"a": 1}}\n')
+    age(file)
+    lake.build()
+    plan = lake.planner().plan(ScanRequest(NAME, *parse_where("extra.a = 1")))
+    drained(plan)
+    told = {n.index: n for n in plan.report().not_used}
+    assert "column of its own" in told["minmax(extra.a)"].remedy.text, told
