@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import numpy as np
@@ -44,6 +44,12 @@ def describe_nested(config: Config, table: str) -> str:
     if path is None:
         return ""
     return f"files in subdirectories of {name}, as {path}, are neither indexed nor read"
+
+
+def warn_of_nested(config: Config, table: str, say: Callable[[str], object]) -> None:
+    """Says what `describe_nested` tells, and the remedy."""
+    if nested := describe_nested(config, table):
+        say(f"{nested}: {REMEDY}")
 
 
 def find_nested(storage: Storage, catalog: Catalog, table: CatalogTable) -> str | None:

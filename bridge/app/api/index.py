@@ -242,7 +242,7 @@ class TableIndex:
         check: bool = True,
     ) -> IndexBuild:
         from bridge.indexing.table import index_table
-        from bridge.runtime.nested_files import REMEDY, describe_nested
+        from bridge.runtime.nested_files import warn_of_nested
 
         _check_nan(nan)
         made = index_table(
@@ -259,9 +259,7 @@ class TableIndex:
         )
         self._session._renew(self._table)
         if say is not None and check:
-            nested = describe_nested(self._session._config, self._table)
-            if nested:
-                say(f"{nested}: {REMEDY}")
+            warn_of_nested(self._session._config, self._table, say)
         return IndexBuild(**made)
 
 

@@ -104,10 +104,9 @@ def explain(
         else:
             report = opened.scan(where or None, segments=chosen, **options).explain()
     if not report.files_total:
-        from bridge.runtime.nested_files import REMEDY, describe_nested
+        from bridge.runtime.nested_files import warn_of_nested
 
-        if nested := describe_nested(config, table):
-            say(f"{nested}: {REMEDY}")
+        warn_of_nested(config, table, say)
     if output == "html":
         from bridge.planner.reports.html import page
 

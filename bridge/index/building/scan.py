@@ -75,7 +75,7 @@ def scan(
     if not leaves:
         return lost
     try:
-        with _damage_is_told(uri):
+        with _damage_as_error(uri):
             for table in read_leaves(file.source(), footer, leaves):
                 paths = {i: footer.leaves[i].column.path for i in leaves}
                 arrays = Arrays({i: leaf_values(table, path) for i, path in paths.items()})
@@ -92,7 +92,7 @@ def scan(
 
 
 @contextmanager
-def _damage_is_told(uri: str) -> Iterator[None]:
+def _damage_as_error(uri: str) -> Iterator[None]:
     """Errors: FileCorrupt; NotImplementedError: a library lacks something."""
     try:
         yield
@@ -122,7 +122,7 @@ def find_far(footer: Footer, file: _Opens) -> tuple[int, ...] | None:
     if not leaves:
         return None
     try:
-        with _damage_is_told(footer.uri):
+        with _damage_as_error(footer.uri):
             return tuple(far_leaves(file.source(), footer.metadata, leaves))
     except NotImplementedError:
         return None

@@ -3,6 +3,7 @@ package io.skipbridge.trino.hive;
 import io.airlift.log.Logger;
 import io.skipbridge.trino.BridgeConfig;
 import io.skipbridge.trino.BridgeConnector;
+import io.skipbridge.trino.metadata.BridgeTableHandle;
 import io.trino.plugin.hive.HiveConnectorFactory;
 import io.trino.spi.TrinoException;
 import io.trino.spi.connector.Connector;
@@ -160,7 +161,13 @@ public final class HiveCatalog
     @Override
     public ConnectorSplitManager getSplitManager()
     {
-        return new BothSplits(bridge.getSplitManager(), hive.getSplitManager(), transaction -> changes.get(transaction).tables());
+        return new BothSplits(bridge.getSplitManager(), hive.getSplitManager(), this::handleToRead);
+    }
+
+    /** Of the tables that a transaction changes a statement reads natively only those that it writes itself, and these as they are. */
+    private BridgeTableHandle handleToRead(ConnectorTransactionHandle transaction, BridgeTableHandle table)
+    {
+        return changes.get(transaction).tables().contains(table.name()) ? table.fresh() : table;
     }
 
     @Override

@@ -8,17 +8,16 @@ import io.trino.spi.connector.ConnectorSplitSource;
 import io.trino.spi.connector.ConnectorTableHandle;
 import io.trino.spi.connector.ConnectorTransactionHandle;
 import io.trino.spi.connector.Constraint;
-import io.trino.spi.connector.SchemaTableName;
 
 import java.util.Set;
-import java.util.function.Function;
+import java.util.function.BiFunction;
 
 /**
  * Splits of the side that the table's handle belongs to.
  *
- * @param changed what a transaction has changed: of that a statement reads natively only the tables that it writes itself
+ * @param handleToRead the handle by which a transaction reads a native table
  */
-record BothSplits(ConnectorSplitManager bridge, ConnectorSplitManager hive, Function<ConnectorTransactionHandle, Set<SchemaTableName>> changed)
+record BothSplits(ConnectorSplitManager bridge, ConnectorSplitManager hive, BiFunction<ConnectorTransactionHandle, BridgeTableHandle, BridgeTableHandle> handleToRead)
         implements ConnectorSplitManager
 {
     @Override
@@ -30,7 +29,7 @@ record BothSplits(ConnectorSplitManager bridge, ConnectorSplitManager hive, Func
             Constraint constraint)
     {
         if (table instanceof BridgeTableHandle own) {
-            return bridge.getSplits(transaction, session, changed.apply(transaction).contains(own.name()) ? own.fresh() : own, dynamicFilterColumns, constraint);
+            return bridge.getSplits(transaction, session, handleToRead.apply(transaction, own), dynamicFilterColumns, constraint);
         }
         return hive.getSplits(transaction, session, table, dynamicFilterColumns, constraint);
     }
